@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
+from tract_core.data import Constant
 from tract_core.frozen import frozen
 from tract_core.limits import check_time
 from tract_core.model.const import Const
@@ -108,8 +109,8 @@ class Grouping(Generic[G]):
                     yield outlet
 
     def is_constant(self, outlet: OutletId) -> bool:
-        """Whether a tensor is part of the model."""
-        return isinstance(self.model.nodes[outlet.node].op, Const)
+        """Whether a tensor is part of the model, as an array: not as sizes, which are computed."""
+        return is_constant(self.model, outlet)
 
     def has(self, outlet: OutletId) -> bool:
         """Whether a tensor is there already."""
@@ -157,6 +158,12 @@ class Grouping(Generic[G]):
         early = self.begin_early(host) if host is not None and free else None
         self._add(early)
         return self.has(outlet)
+
+
+def is_constant(model: TypedModel, outlet: OutletId) -> bool:
+    """Whether a tensor is part of a model, as an array."""
+    op = model.nodes[outlet.node].op
+    return isinstance(op, Const) and isinstance(op.value, Constant)
 
 
 def neighbours(

@@ -117,7 +117,7 @@ def test_a_pass_that_there_is_not_is_an_error_with_those_that_there_are(tract: C
     result = tract(model, "native", "--after", "fuse")
     assert result.exit_code == 1
     assert "the compiler has no pass 'fuse'" in result.stderr
-    assert "native_form, lower, plan_memory" in result.stderr
+    assert "native_form, group, lower, plan_memory" in result.stderr
 
 
 def test_the_kernels_of_a_model_are_listed_with_their_code(tract: Call, model: Path) -> None:

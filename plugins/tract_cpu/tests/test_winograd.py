@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from tract_cpu.group import winograd
 from tract_cpu.kernels.winograd import WinogradPlan
 from tract_cpu.plan import CpuPlan
-from tract_cpu.products import winograd
 from tract_cpu.runtime import CpuRuntime
 from tract_llvm.isa import Isa
 

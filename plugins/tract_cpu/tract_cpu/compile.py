@@ -23,6 +23,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode, host_nodes
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.draft.select import GroupRefused, lower_groups
+from tract_cpu.group.check import check_groups
 from tract_cpu.group.grouping import CpuGrouping
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import Known
@@ -34,7 +35,7 @@ from tract_cpu.program.program import Program
 from tract_cpu.program.text import program_text
 
 CHECK: Final = "TRACT_CHECK_PROGRAMS"
-"""Where this variable is set, each program is looked through for faults."""
+"""Where this variable is set, the groups and the program of each model are looked through for faults."""
 
 
 @frozen
@@ -104,6 +105,8 @@ def _formed(model: TypedModel, target: Target) -> Formed:
 def _grouped(formed: Formed, target: Target, refused: Refused = MappingProxyType({})) -> Grouped:
     known = Known(formed.model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd)
     groups = CpuGrouping(known, formed.nodes, refused).found()
+    if os.environ.get(CHECK):
+        check_groups(formed.model, groups)
     return Grouped(formed.model, formed.nodes, groups)
 
 

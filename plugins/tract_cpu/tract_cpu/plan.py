@@ -39,7 +39,7 @@ from tract_core.runtime.turn import Turn
 from tract_core.runtime.work import Ceilings
 from tract_cpu.binding import Layout
 from tract_cpu.ceilings import Meter
-from tract_cpu.compile import Formed, Target, compiled, lowered
+from tract_cpu.compile import Target, compiled, program_of
 from tract_cpu.execution import Execution
 from tract_cpu.hosted import gone_after
 from tract_cpu.kept import Memory
@@ -190,8 +190,7 @@ class CpuPlan:
 
     def _lowered(self, body: TypedModel) -> Program:
         """The program of a body that is left to the host."""
-        formed = Formed(body, tuple(host_nodes(body)))
-        return lowered(formed, Target(self.isa, known=self._known_in(body), winograd=self.winograd)).program
+        return program_of(body, Target(self.isa, known=self._known_in(body), winograd=self.winograd))
 
     def _known_in(self, body: TypedModel) -> frozenset[str]:
         """The symbols that mean the same in a body, and have values as soon as a run begins."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from dataclasses import replace
 from math import prod
-from typing import Any, TypeVar
+from typing import Any
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
@@ -20,7 +18,8 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
-from tract_cpu.draft.constants import Makers, take_bytes, without_repeats
+from tract_cpu.draft.constants import take_bytes, without_repeats
+from tract_cpu.draft.draft import Draft
 from tract_cpu.draft.homes import Homes
 from tract_cpu.draft.repeats import Repeated
 from tract_cpu.elements.copies import copy_step
@@ -28,75 +27,19 @@ from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import Known
 from tract_cpu.program.form import Blocked
 from tract_cpu.program.keeping import Keeping
-from tract_cpu.program.places import Part, Places
 from tract_cpu.program.program import (
     ArgumentPlace,
     HostStep,
-    Inlined,
     Kept,
-    Loop,
     NativeStep,
     Program,
     ReadStep,
     Stage,
     Step,
-    StepNumber,
     ViewStep,
 )
 from tract_cpu.program.reads import number_name
 from tract_cpu.program.views import Address, Kind, Storage, View
-
-
-@dataclass(slots=True)
-class Draft:
-    """What the model and the bodies in it share while the program is made."""
-
-    steps: list[Step] = field(default_factory=list[Step])
-    constants: list[Array | Future[Array]] = field(default_factory=list["Array | Future[Array]"])
-    makers: Makers = field(default_factory=Makers)
-    arena: list[Dim] = field(default_factory=list[Dim])
-    places: Places = field(default_factory=Places)
-    loops: list[Loop] = field(default_factory=list[Loop])
-    inlined: list[Inlined] = field(default_factory=list[Inlined])
-    kept: list[Kept] = field(default_factory=list[Kept])
-    last_steps: list[NativeStep] = field(default_factory=list[NativeStep])
-    stages: list[Stage] = field(default_factory=list[Stage])
-
-    def mark(self) -> tuple[int, ...]:
-        """Where it can be brought back to."""
-        return tuple(map(len, self._lists()))
-
-    def back_to(self, mark: tuple[int, ...]) -> None:
-        """Forget what was added since."""
-        for one, size in zip(self._lists(), mark, strict=True):
-            del one[size:]
-
-    def without(self, gone: set[int]) -> None:
-        """Leave out steps, by their places. Nobody names one of them."""
-        behind = list(accumulate((place not in gone for place in range(len(self.steps))), initial=0))
-        self.steps[:] = [_renumbered(step, behind) for place, step in enumerate(self.steps) if place not in gone]
-        self.last_steps[:] = [_renumbered(step, behind) for step in self.last_steps]
-        self.loops[:] = [replace(one, first=behind[one.first], last=behind[one.last]) for one in self.loops]
-        self.inlined[:] = [replace(one, first=behind[one.first], last=behind[one.last]) for one in self.inlined]
-        self.stages[:] = [replace(one, place=behind[one.place]) for one in self.stages]
-
-    def _lists(self) -> list[list[Any]]:
-        # Storages are numbered for good, so that what names one that is forgotten names no other.
-        return [self.steps, self.constants, self.loops, self.inlined, self.kept, self.last_steps]
-
-
-StepT = TypeVar("StepT", bound=Step)
-
-
-def _renumbered(step: StepT, behind: Sequence[int]) -> StepT:
-    """A step that names others by their new places. ``behind``: how many are left before each old place."""
-    if not isinstance(step, NativeStep):
-        return step
-    arguments = (
-        replace(one, place=behind[one.place]) if isinstance(one, StepNumber | ArgumentPlace) else one
-        for one in step.arguments
-    )
-    return replace(step, arguments=tuple(arguments))
 
 
 class Lowering(Known):
@@ -136,7 +79,7 @@ class Lowering(Known):
         self._copies: dict[View, View] = {}
         self.convs: list[tuple[NativeStep, Any]] = []
         """Direct convolutions in blocks, with the steps that compute them; see `tract_cpu.products.pipeline`."""
-        self.homes = Homes(self, homes or {})
+        self.homes = Homes(self, self.draft, homes or {})
 
     def inside(self, body: TypedModel, homes: Mapping[OutletId, Storage]) -> Lowering:
         """For a body, whose steps are added behind those that there are."""
@@ -145,13 +88,13 @@ class Lowering(Known):
     def attempt(self, lower: Callable[[], None]) -> None:
         """Call a function that adds to the program. Where it raises, the program is as it was before."""
         draft, mark = self.draft, self.draft.mark()
-        views, copies, homes = dict(self._views), dict(self._copies), self.homes.known()
+        views, copies, homes = dict(self._views), dict(self._copies), self.homes.settled()
         repeated = dict(self.repeated)
         try:
             lower()
         except BaseException:
             draft.back_to(mark)
-            self._views, self._copies, self.homes = views, copies, Homes(self, homes)
+            self._views, self._copies, self.homes = views, copies, Homes(self, self.draft, homes)
             self.repeated = repeated
             raise
 
@@ -159,7 +102,7 @@ class Lowering(Known):
         """The inputs are those of the model, and the outputs had best be written where the caller wants them."""
         model = self.model
         outputs = reversed(list(enumerate(model.outputs)))
-        self.homes = Homes(self, {outlet: Storage(Kind.OUTPUT, number) for number, outlet in outputs})
+        self.homes = Homes(self, self.draft, {outlet: Storage(Kind.OUTPUT, number) for number, outlet in outputs})
         for number, outlet in enumerate(model.inputs):
             fact = model.outlet_fact(outlet)
             element = self.element(fact.datum_type.storage)
@@ -249,14 +192,7 @@ class Lowering(Known):
 
     def room(self, size: Dim) -> Storage:
         """Memory of the arena, of so many bytes."""
-        self.draft.arena.append(size)
-        return Storage(Kind.ARENA, len(self.draft.arena) - 1)
-
-    def part(self, part: Part) -> Storage:
-        """A storage that lies in another one."""
-        found = self.room(0)
-        self.places.parts[found] = part
-        return found
+        return self.draft.room(size)
 
     def place(self, outlet: OutletId, view: View) -> None:
         """A tensor is a view on another one."""

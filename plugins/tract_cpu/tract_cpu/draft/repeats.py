@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from tract_core.dims import Dim, is_one
 from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
 from tract_core.ops.einsum import EinSum
 from tract_cpu.program.views import View
-
-if TYPE_CHECKING:
-    from tract_cpu.draft.lowering import Site
 
 
 @frozen
@@ -37,17 +35,12 @@ class Repeated:
         return replace(self.once, shape=tuple(shape), strides=tuple(strides))
 
 
-def repeats_later(site: Site, x: View, shape: Sequence[Dim]) -> bool:
-    """Note that a tensor is a reshaped one that repeats positions. Returns whether it is, for a product alone."""
-    model, outlet = site.lowering.model, site.outlet
+def repeats_later(model: TypedModel, outlet: OutletId, x: View, shape: Sequence[Dim]) -> Repeated | None:
+    """A tensor as one that repeats positions of what it is reshaped from, where a product alone reads it."""
     readers = model.outlet(outlet).successors
     if outlet in model.outputs or [type(model.nodes[one.node].op) for one in readers] != [EinSum]:
-        return False
-    found = _repeated(x, shape)
-    if found is None:
-        return False
-    site.lowering.repeated[outlet] = found
-    return True
+        return None
+    return _repeated(x, shape)
 
 
 def _repeated(x: View, shape: Sequence[Dim]) -> Repeated | None:

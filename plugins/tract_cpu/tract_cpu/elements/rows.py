@@ -20,7 +20,7 @@ from tract_cpu.elements.chain import as_they_are
 from tract_cpu.group.code_size import CHEAP, code_size
 from tract_cpu.group.nest import Number
 from tract_cpu.group.region import Operand, Region
-from tract_cpu.kernels.rows import Fold, Lanes, Load, Pass, RowsPlan, RowStep, Tensor
+from tract_cpu.kernels.rows import Fold, Lanes, Load, Pass, RowsPlan, RowStep, Tensor, operands_of
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import View, contiguous_strides
@@ -120,7 +120,7 @@ class _Passes:
         for place in reversed(range(len(self.drafts))):
             draft = self.drafts[place]
             for fold in sorted(draft.folds):
-                self._need(self._operands(fold)[0], place)
+                self._need(operands_of(self.region.steps[fold])[0], place)
             for number in sorted(draft.writes):
                 self._need(number, place)
 
@@ -135,7 +135,7 @@ class _Passes:
             self.drafts[self._depth[number]].writes.add(number)
         elif number not in draft.each:
             draft.each.add(number)
-            for operand in self._operands(number):
+            for operand in operands_of(self.region.steps[number]):
                 self._need(operand, place)
 
     def _need_once(self, number: int) -> None:
@@ -147,14 +147,8 @@ class _Passes:
         found = self.drafts[place].once if place < len(self.drafts) else self.last
         if number not in found:
             found.add(number)
-            for operand in self._operands(number):
+            for operand in operands_of(self.region.steps[number]):
                 self._need_once(operand)
-
-    def _operands(self, number: int) -> tuple[int, ...]:
-        step = self.region.steps[number]
-        if isinstance(step, Apply):
-            return step.operands
-        return (step.operand,) if isinstance(step, Fold) else ()
 
     def vectors(self, draft: _Draft) -> int:
         """How many vectors a pass computes side by side: more where there is less to do for each."""

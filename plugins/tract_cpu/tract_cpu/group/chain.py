@@ -73,36 +73,35 @@ OperandFn = Callable[[OutletId, tuple[Dim, ...]], bool]
 """Whether a tensor that is there can be an operand of a chain on tensors of a shape."""
 
 
-def chain_after(grouping: Walk, node: int, start: Expression, operand: OperandFn, own: int = 0) -> Chain:
-    """The chain behind a node. ``start``: what it computes of elements itself, of ``own`` first inputs of it."""
-    typed = grouping.model.nodes[node]
-    return extended(grouping, Chain(start, tuple(typed.inputs[:own]), OutletId(node), (node,), own), operand)
+def chain_after(walk: Walk, node: int, start: Expression, operand: OperandFn, own: Sequence[OutletId] = ()) -> Chain:
+    """The chain behind a node. ``start``: what it computes of elements itself, of ``own``, some inputs of it."""
+    return extended(walk, Chain(start, tuple(own), OutletId(node), (node,), len(own)), operand)
 
 
-def chain_from(grouping: Walk, node: int, operand: OperandFn) -> Chain | None:
+def chain_from(walk: Walk, node: int, operand: OperandFn) -> Chain | None:
     """The chain that begins with an element-wise node; ``None`` where native code cannot compute that node."""
-    typed = grouping.model.nodes[node]
-    shape = tuple(grouping.model.outlet_fact(OutletId(node)).shape)
-    kinds = [grouping.known.element_at(outlet) for outlet in typed.inputs]
+    typed = walk.model.nodes[node]
+    shape = tuple(walk.model.outlet_fact(OutletId(node)).shape)
+    kinds = [walk.known.element_at(outlet) for outlet in typed.inputs]
     known = tuple(one for one in kinds if one is not None)
     if len(known) < len(kinds) or not all(operand(outlet, shape) for outlet in typed.inputs):
         return None
-    step = _applied(grouping.known, typed, known, tuple(range(len(known))))
+    step = _applied(walk.known, typed, known, tuple(range(len(known))))
     if step is None:
         return None
-    return extended(grouping, Chain(Expression(known, (step,)), tuple(typed.inputs), OutletId(node), (node,)), operand)
+    return extended(walk, Chain(Expression(known, (step,)), tuple(typed.inputs), OutletId(node), (node,)), operand)
 
 
-def extended(grouping: Walk, chain: Chain, operand: OperandFn) -> Chain:
+def extended(walk: Walk, chain: Chain, operand: OperandFn) -> Chain:
     """The chain with all nodes behind it that can be computed along, until it is `MOST_CODE`.
 
     It does not end by making integers wider, which whoever reads them does as quickly, and from less memory.
     """
-    growing = _Growing(grouping, chain, operand)
+    growing = _Growing(walk, chain, operand)
     mark = narrow = growing.mark()
     while growing.code_size < MOST_CODE and growing.takes_one_more():
         mark = growing.mark()
-        if not _widens(grouping.model, mark.outlet) or not narrow.steps:
+        if not _widens(walk.model, mark.outlet) or not narrow.steps:
             narrow = mark
     return growing.chain(narrow)
 
@@ -131,9 +130,9 @@ class _Growing:
     step has the number `_FIRST_STEP`.
     """
 
-    def __init__(self, grouping: Walk, chain: Chain, operand: OperandFn) -> None:
+    def __init__(self, walk: Walk, chain: Chain, operand: OperandFn) -> None:
         before = chain.expression
-        self._grouping, self._operand, self._own = grouping, operand, chain.own
+        self._walk, self._operand, self._own = walk, operand, chain.own
         self._inputs, self._operands = list(before.inputs), list(chain.operands)
         self._steps = [_moved(step, len(before.inputs), _FIRST_STEP) for step in before.steps]
         self._nodes, self.outlet = list(chain.nodes), chain.outlet
@@ -152,23 +151,23 @@ class _Growing:
 
     def takes_one_more(self) -> bool:
         """Take the node behind it, where that is the only reader, and can be computed along."""
-        grouping, model = self._grouping, self._grouping.model
-        node = grouping.only_reader(self.outlet)
+        walk, model = self._walk, self._walk.model
+        node = walk.only_reader(self.outlet)
         if node is None or model.registry[ELEMENTS].find(type(node.op)) is None:
             return False  # before its operands are arranged
         shape = tuple(model.outlet_fact(self.outlet).shape)
         if len(node.outlets()) != 1 or tuple(model.outlet_fact(OutletId(node.id)).shape) != shape:
             return False
-        if grouping.known.why_unfit(node.id) is not None:
+        if walk.known.why_unfit(node.id) is not None:
             return False
         others = list(dict.fromkeys(outlet for outlet in node.inputs if outlet != self.outlet))
-        numbers = {outlet: step for outlet in others if (step := known_number(grouping.known, outlet)) is not None}
+        numbers = {outlet: step for outlet in others if (step := known_number(walk.known, outlet)) is not None}
         found: dict[OutletId, ElementType] = {}
         for outlet in others:
             if outlet in numbers:
                 continue
-            element = grouping.known.element_at(outlet)
-            if element is None or not grouping.bring(outlet, self._nodes) or not self._operand(outlet, shape):
+            element = walk.known.element_at(outlet)
+            if element is None or not walk.bring(outlet, self._nodes) or not self._operand(outlet, shape):
                 return False
             found[outlet] = element
         return self._takes(node, found, numbers)
@@ -184,7 +183,7 @@ class _Growing:
         types = {**others, **{outlet: step.result for outlet, step in numbers.items()}}
         types[self.outlet] = self._steps[-1].result if self._steps else self._inputs[-1]
         operands = tuple(place[outlet] for outlet in node.inputs)
-        step = _applied(self._grouping.known, node, [types[outlet] for outlet in node.inputs], operands)
+        step = _applied(self._walk.known, node, [types[outlet] for outlet in node.inputs], operands)
         if step is None:
             return False
         self._inputs += others.values()

@@ -84,46 +84,34 @@ def _unfit(op: Convolution, start: Start) -> str | None:
     layout = op.pool.data_format
     if not isinstance(data.shape[layout.c_axis(data.rank)], int):
         apart = product(data.shape[layout.h_axis + op.pool.rank :])
-        if op.group > 1 or (op.pool.rank and is_symbolic(apart)):
-            return "the number of channels is not known"
+        return "the number of channels is not known" if op.pool.rank and is_symbolic(apart) else None
     return None
 
 
 def _group(op: Convolution, start: Start) -> CpuGroup:
     """Where its groups do not fill whole blocks of channels, each has blocks of its own, and there is no chain."""
-    facts, element = start.facts(), start.result()
-    axis, (outputs, inputs) = op.pool.data_format.c_axis(facts[0].rank), _channels(op, start)
+    data, weights = start.facts()[:2]
+    axis, element = op.pool.data_format.c_axis(data.rank), start.result()
+    outputs = int(weights.shape[op.kernel_format.o_axis(weights.rank)]) // op.group
+    inputs = weights.shape[op.kernel_format.i_axis(weights.rank)]
     form = form_of(start.known, start.outlet, axis)
     add = element and element_of(start.model.registry, Add(), [element])
     if form is None or element is None or add is None:
         return start.host("the number of output channels is not known")
     biased = Expression((element.computed, element), (Apply(Add(), (0, 1), element, add.emit),))
+    bias = start.node.inputs[2]
     if not fills_blocks(op, outputs, inputs, form.block):
-        chain = Chain(biased, (start.node.inputs[2],), start.outlet, (start.node.node,), own=1)
+        chain = Chain(biased, (bias,), start.outlet, (start.node.node,), own=1)
         return Convolved(chain.nodes, tuple(start.read()), None, chain, None)
-    grouping = None
-    weights = start.array(1)
-    if (outputs, inputs) != (1, 1) and weights is not None and isinstance(inputs, int):
-        grouping = _grouping(start, 0, op.kernel_format.to_oihw(weights), element)
-    chain = _behind(start, biased, form)
-    data = start.node.inputs[0], _form_read(op, start, axis, form.block, grouping)
-    reads = (data, *start.read(slots=(1, 2)), *read_along(chain, form))
+    if op.group > 1 and not isinstance(data.shape[axis], int):
+        return start.host("the number of channels is not known")
+    array = start.array(1)
+    sums = array is not None and (outputs, inputs) != (1, 1)
+    grouping = _grouping(start, 0, op.kernel_format.to_oihw(array), element) if array is not None and sums else None
+    chain = start.behind(biased, form, [bias])
+    first = start.node.inputs[0], _form_read(op, start, axis, form.block, grouping)
+    reads = (first, *start.read(slots=(1, 2)), *read_along(chain, form))
     return Convolved(chain.nodes, reads, form, chain, grouping)
-
-
-def _behind(start: Start, biased: Expression, form: Form) -> Chain:
-    """The chain behind the bias, which is its first operand."""
-    from tract_cpu.group.chain import extended
-
-    bias = Chain(biased, (start.node.inputs[2],), start.outlet, (start.node.node,), own=1)
-    return extended(start.walk, bias, start.operands(form))
-
-
-def _channels(op: Convolution, start: Start) -> tuple[int, int]:
-    """How many output channels and input channels each group has."""
-    weights = start.facts()[1]
-    outputs = weights.shape[op.kernel_format.o_axis(weights.rank)]
-    return int(outputs) // op.group, weights.shape[op.kernel_format.i_axis(weights.rank)]  # type: ignore
 
 
 def _form_read(op: Convolution, start: Start, axis: int, block: int, grouping: Grouping | None) -> Form | None:

@@ -121,7 +121,7 @@ def _elements(start: Start, element: ElementType) -> CpuGroup:
     if multiply is None:
         return start.host(f"native code does not multiply {element.name}")
     product = Expression((element, element), (Apply(Mul(), (0, 1), element, multiply.emit),))
-    chain = start.behind(product, own=2)
+    chain = start.behind(product, own=start.node.inputs)
     return Products(chain.nodes, (*start.read(), *read_along(chain, None)), None, chain)
 
 

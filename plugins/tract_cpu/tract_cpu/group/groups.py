@@ -76,7 +76,10 @@ class Products(Epilogue):
 
 @frozen
 class Convolved(Epilogue):
-    """A convolution, or a deconvolution. ``grouping``: how products are summed in groups of channels."""
+    """A convolution, or a deconvolution, which reads its data first.
+
+    ``grouping``: how products are summed in groups of channels.
+    """
 
     grouping: Grouping | None
 

@@ -30,7 +30,7 @@ def group_linear(op: QuantizeLinear | DequantizeLinear, start: Start) -> CpuGrou
     if any(one.kind in "iu" and one.bits > _WIDEST for one in (known[0], known[2], result)):
         return start.host("native code quantises to integers of up to 32 bits")
     step = Apply(op, (0, 1, 2), result, quantize if isinstance(op, QuantizeLinear) else dequantize)
-    chain = start.behind(Expression(known, (step,)), own=len(known))
+    chain = start.behind(Expression(known, (step,)), own=start.node.inputs)
     return Epilogue(chain.nodes, (*start.read(), *read_along(chain, None)), None, chain)
 
 

@@ -89,8 +89,8 @@ class Start:
         """Whether tensors can be operands of what is computed in blocks of a form, or of plain tensors."""
         return plain(self.known) if form is None else fits_in_blocks(self.known, form)
 
-    def behind(self, start: Expression, form: Form | None = None, own: int = 0) -> Chain:
-        """The chain behind the node. ``start``: what it computes of elements itself, of ``own`` first inputs."""
+    def behind(self, start: Expression, form: Form | None = None, own: Sequence[OutletId] = ()) -> Chain:
+        """The chain behind the node. ``start``: what it computes of elements itself, of ``own``, some of its inputs."""
         return chain_after(self.walk, self.node.node, start, self.operands(form), own)
 
     def epilogue(self, start: Expression, reads: Sequence[Reading], form: Form | None = None) -> CpuGroup:

@@ -47,6 +47,13 @@ class Fold:
 RowStep = Load | Apply | Fold
 
 
+def operands_of(step: RowStep) -> tuple[int, ...]:
+    """The numbers of the values that a step is computed of."""
+    if isinstance(step, Load):
+        return ()
+    return step.operands if isinstance(step, Apply) else (step.operand,)
+
+
 @frozen
 class Tensor:
     """What rows are read from or written to. ``move``: how it moves along the lanes, ``stays``, ``next`` or ``far``.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tract_core.dims import Dim
 from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, RmAxis
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
@@ -13,19 +16,28 @@ ROWS = Rows()
 
 
 @ROWS.row(MOVES, AxisOp)
-def lower_axes(op: AxisOp, site: Site) -> str | None:
+def lower_axes(op: AxisOp, site: Site) -> None:
     """A view; a copy where the elements do not lie as the new shape would have them."""
     (x,) = site.known_inputs()
     if isinstance(op, MoveAxis):
         site.place(x.transposed(op.permutation(len(x.shape))))
-        return None
-    shape = tuple(site.node.facts[0].shape)
-    found = _with_ones(op, x) if isinstance(op, AddAxis | RmAxis) else x.shaped(shape)
+    elif isinstance(op, AddAxis | RmAxis):
+        site.place(_with_ones(op, x))
+    else:
+        place_reshaped(site, x, tuple(site.node.facts[0].shape))
+
+
+def place_reshaped(site: Site, x: View, shape: Sequence[Dim]) -> None:
+    """Let a tensor in another shape be the result; where it repeats positions, only once somebody wants to see them."""
+    found = x.shaped(shape)
     if found is not None:
         site.place(found)
-    elif not repeats_later(site, x, shape):
+        return
+    repeated = repeats_later(site.lowering.model, site.outlet, x, shape)
+    if repeated is not None:
+        site.lowering.repeated[site.outlet] = repeated
+    else:
         site.copy_into(x, site.result_in(x.shape))
-    return None
 
 
 def _with_ones(op: AddAxis | RmAxis, x: View) -> View:

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from tract_core.dims import Dim, product
-from tract_core.model.graph import OutletId
 from tract_core.ops.conv import Conv, Convolution
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.tables import Rows
@@ -89,7 +88,7 @@ def lower_channels(site: Site) -> None:
     ordered = array if array is None or op.axes.inputs[1 - group.slot][0] == op.axes.outputs[0][axis] else array.T
     matrix = None if ordered is None else Weights.of_array(lowering, ordered)
     assert matrix is not None  # that was looked at
-    view = to_blocks(lowering, data, _form_read(group, data), ((0, 0),) * (rank + 1))
+    view = to_blocks(lowering, data, _form_read(group), ((0, 0),) * (rank + 1))
     chain = placed(site, operands_in_blocks(lowering, form))
     result = result_for(lowering, chain.outlet, form)
     axes = tuple(map(Axis, range(axis + 1, rank)))
@@ -97,9 +96,9 @@ def lower_channels(site: Site) -> None:
     _add_direct(site, parts)
 
 
-def _form_read(group: CpuGroup, outlet: OutletId) -> Form:
-    """The blocks in which a group reads its data."""
-    form = dict(group.reads)[outlet]
+def _form_read(group: CpuGroup) -> Form:
+    """The blocks in which a group reads its data, which comes first."""
+    _, form = group.reads[0]
     assert form is not None  # it was said so when groups were decided on
     return form
 
@@ -176,7 +175,7 @@ def source_of(op: Convolution, site: Site, apart: Dim) -> Source:
     fact, ends, start = lowering.model.outlet_fact(data), ends_of(lowering, site.node.node), op.pool.data_format.h_axis
     assert ends is not None  # it was looked at when groups were decided on
     border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(fact.rank))
-    form = dict(site.group.reads)[data]
+    form = site.group.reads[0][1]
     if form is not None:
         return Source(to_blocks(lowering, data, form, (*border, (0, 0))), form.block)
     plain, axis = lowering.known_view(data), op.pool.data_format.c_axis(fact.rank)

@@ -115,7 +115,7 @@ class _Loop:
         """The place of what an iteration gives, in what all of them give."""
         size = product(whole.shape[1:])
         move = Move(self.number, size * whole.element.bytes)
-        part = self.lowering.part(Part(whole.storage, 0, whole.element.bytes, move))
+        part = self.lowering.draft.part(Part(whole.storage, 0, whole.element.bytes, move))
         return View.contiguous(part, whole.element, whole.shape[1:])
 
     def _room(self, element: ElementType, shape: tuple[Dim, ...]) -> View:

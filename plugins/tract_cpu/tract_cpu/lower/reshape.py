@@ -6,7 +6,7 @@ from tract_core.ops.reshape import DynReshape, sizes_now
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
-from tract_cpu.draft.repeats import repeats_later
+from tract_cpu.lower.axis import place_reshaped
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
 from tract_cpu.table import MOVES
 
@@ -26,9 +26,5 @@ def lower_reshape(op: DynReshape, site: Site) -> str | None:
     x, _ = site.known_inputs()
     if site.numbers(0) is None:
         return LATE
-    found = x.shaped(op.sizes)
-    if found is not None:
-        site.place(found)
-    elif not repeats_later(site, x, op.sizes):
-        site.copy_into(x, site.result_in(x.shape))
+    place_reshaped(site, x, op.sizes)
     return None

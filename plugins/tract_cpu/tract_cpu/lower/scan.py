@@ -133,7 +133,7 @@ class _Scan:
         size, element = pair.strides[0], pair.element
         step = size * element.bytes * (1 - 2 * position)
         part = Part(pair.storage, size * position, element.bytes, Move(self.number, step, back=True))
-        return View.contiguous(self.lowering.part(part), element, pair.shape[1:])
+        return View.contiguous(self.lowering.draft.part(part), element, pair.shape[1:])
 
     def _begin_with(self) -> list[View]:
         """How many iterations there were, and the state, at first. Returns where they are kept, as far as they are."""
@@ -199,7 +199,7 @@ class _Scan:
         step = whole.strides[axis] * (whole.element.bytes * (-chunk if backward else chunk))
         slice_ = whole.part(axis, start, chunk)
         part = Part(whole.storage, slice_.offset, whole.element.bytes, Move(self.number, step))
-        return replace(slice_, storage=self.lowering.part(part), offset=0)
+        return replace(slice_, storage=self.lowering.draft.part(part), offset=0)
 
     def _whole_slices(self, view: View, axis: int, chunk: int) -> View:
         """The tensor with zeros where the last slice is not complete."""

@@ -24,6 +24,7 @@ from tract_core.model.fields import field_names
 from tract_core.model.op import TypedOp
 from tract_core.plugins.keys import Array
 from tract_cpu.tracing.refused import Refused, name_of
+from tract_cpu.tracing.table import FUNCTIONS
 from tract_cpu.tracing.traced import Size, Traced
 
 _BUILTINS: Final = frozenset({
@@ -153,14 +154,12 @@ class Reader:
         raise Refused(f"its meaning calls {name_of(value)}, which native code does not know")
 
     def _callable(self, value: Any) -> Any:
-        from tract_cpu.tracing.table import FUNCTIONS
-
         module, own = str(getattr(value, "__module__", None) or ""), str(getattr(value, "__name__", ""))
         if value in _INSTEAD:
             return _INSTEAD[value]
         if module.startswith("numpy.random") or isinstance(getattr(value, "__self__", None), np.random.RandomState):
             raise Refused(f"its meaning draws random numbers: numpy.random.{own}")
-        known = isinstance(value, np.ufunc) or value in FUNCTIONS or getattr(math, own, None) is value
+        known = isinstance(value, np.ufunc) or value in FUNCTIONS.others or getattr(math, own, None) is value
         if known or (module.startswith("numpy") and own in _OF_NUMPY) or _is_of_core(value) or _is_builtin(value):
             return value
         return self.function(value)

@@ -21,6 +21,7 @@ from tract_core.plugins.keys import REFERENCE, STATE
 from tract_cpu.tracing.check import check_meaning, results_of
 from tract_cpu.tracing.code import Reader, check_operator, names_in
 from tract_cpu.tracing.refused import Refused
+from tract_cpu.tracing.table import FUNCTIONS
 from tract_cpu.tracing.trace import Trace
 from tract_cpu.tracing.traced import Traced
 
@@ -84,7 +85,7 @@ def _traced(model: TypedModel, op: TypedOp, function: Any, facts: Sequence[Typed
     check_operator(op, names_in(function.__code__) if hasattr(function, "__code__") else frozenset(), reader)
     body = model.empty_like()
     body.symbols = model.symbols.copy()  # who only tries adds nothing to it
-    trace = Trace(body, op.name.lower())
+    trace = Trace(body, op.name.lower(), FUNCTIONS)
     sources = [body.add_source(f"x{slot}", fact) for slot, fact in enumerate(facts)]
     results = _called(trace, reader, copied, op, sources)
     body.set_outputs(_outlets(trace, op, facts, results_of(results)))

@@ -6,13 +6,14 @@ of NumPy have their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, comparison, is_symbolic, product
+from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.check import CheckShape
@@ -24,13 +25,30 @@ KNOWN = "biuf"
 """The kinds of types of NumPy that meanings compute with; other types are only converted."""
 
 
-class Trace:
-    """The model under construction. ``open_zeros``: whether NumPy leaves open which of two zeros an operator gives.
+@frozen
+class Functions:
+    """The functions of NumPy that are known.
 
-    ``refusal``: the first reason not to go on, which holds also where the meaning went on.
+    ``ufuncs``: element-wise ones, ``(trace, *operands) -> result``: outlets of one rank, in the types in which NumPy
+    computes. ``others``: ``(trace, *arguments) -> Traced`` (or several): the arguments are those of the function, by
+    the same names. ``reductions``: what ``ufunc.reduce`` is. ``indexed``: ``(trace, x, key) -> x[key]``.
     """
 
-    def __init__(self, model: TypedModel, name: str) -> None:
+    ufuncs: Mapping[np.ufunc, Callable[..., Any]]
+    others: Mapping[Callable[..., Any], Callable[..., Any]]
+    reductions: Mapping[np.ufunc, Callable[..., Any]]
+    indexed: Callable[..., Traced]
+
+
+class Trace:
+    """The model under construction. ``functions``: what is known.
+
+    ``open_zeros``: whether NumPy leaves open which of two zeros an operator gives. ``refusal``: the first reason not to
+    go on, which holds also where the meaning went on.
+    """
+
+    def __init__(self, model: TypedModel, name: str, functions: Functions) -> None:
+        self.functions = functions
         self.wire = NodeWiring(model, name)
         self.open_zeros = False
         self.refusal: str | None = None
@@ -50,9 +68,7 @@ class Trace:
 
     def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """What a function of NumPy gives of arrays of which one at least is symbolic."""
-        from tract_cpu.tracing.table import FUNCTIONS  # made of functions on traces
-
-        row = FUNCTIONS.get(function)
+        row = self.functions.others.get(function)
         if row is None:
             self.refuse(f"its meaning calls {name_of(function)}, which native code does not know")
         try:
@@ -63,9 +79,7 @@ class Trace:
 
     def ufunc(self, function: np.ufunc, args: Sequence[Any]) -> Traced:
         """What an element-wise function gives, in the types in which NumPy would compute it."""
-        from tract_cpu.tracing.table import UFUNCS
-
-        row = UFUNCS.get(function)
+        row = self.functions.ufuncs.get(function)
         if row is None or function.nout != 1:
             self.refuse(f"its meaning calls {name_of(function)}, which native code does not know")
         *types, result = function.resolve_dtypes((*map(self.type_for_numpy, args), None))

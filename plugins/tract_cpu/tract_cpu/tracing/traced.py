@@ -110,10 +110,9 @@ class Traced:
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """What NumPy calls in the place of an element-wise function."""
-        from tract_cpu.tracing.table import REDUCTIONS
-
-        if method == "reduce" and function in REDUCTIONS:
-            return self.trace.call(REDUCTIONS[function], inputs, {"axis": 0, **kwargs})
+        reductions = self.trace.functions.reductions
+        if method == "reduce" and function in reductions:
+            return self.trace.call(reductions[function], inputs, {"axis": 0, **kwargs})
         out = kwargs.pop("out", None)
         if method != "__call__" or kwargs:
             how = method if method != "__call__" else " and ".join(kwargs)
@@ -148,9 +147,7 @@ class Traced:
         self.trace.refuse(f"its meaning writes into an array: {line_here()}")
 
     def __getitem__(self, key: Any) -> Traced:
-        from tract_cpu.tracing.functions.index import indexed
-
-        return indexed(self.trace, self, key)
+        return self.trace.functions.indexed(self.trace, self, key)
 
     def __len__(self) -> int:
         if not self.ndim:

@@ -1,0 +1,88 @@
+"""What the model and the bodies in it share while their program is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any, TypeVar
+
+from tract_core.dims import Dim
+from tract_core.plugins.keys import Array
+from tract_cpu.draft.constants import Makers
+from tract_cpu.program.places import Part, Places
+from tract_cpu.program.program import (
+    ArgumentPlace,
+    Inlined,
+    Kept,
+    Loop,
+    NativeStep,
+    Stage,
+    Step,
+    StepNumber,
+)
+from tract_cpu.program.views import Kind, Storage
+
+
+@dataclass(slots=True)
+class Draft:
+    """What the model and the bodies in it share while the program is made."""
+
+    steps: list[Step] = field(default_factory=list[Step])
+    constants: list[Array | Future[Array]] = field(default_factory=list["Array | Future[Array]"])
+    makers: Makers = field(default_factory=Makers)
+    arena: list[Dim] = field(default_factory=list[Dim])
+    places: Places = field(default_factory=Places)
+    loops: list[Loop] = field(default_factory=list[Loop])
+    inlined: list[Inlined] = field(default_factory=list[Inlined])
+    kept: list[Kept] = field(default_factory=list[Kept])
+    last_steps: list[NativeStep] = field(default_factory=list[NativeStep])
+    stages: list[Stage] = field(default_factory=list[Stage])
+
+    def room(self, size: Dim) -> Storage:
+        """Memory of the arena, of so many bytes."""
+        self.arena.append(size)
+        return Storage(Kind.ARENA, len(self.arena) - 1)
+
+    def part(self, part: Part) -> Storage:
+        """A storage that lies in another one."""
+        found = self.room(0)
+        self.places.parts[found] = part
+        return found
+
+    def mark(self) -> tuple[int, ...]:
+        """Where it can be brought back to."""
+        return tuple(map(len, self._lists()))
+
+    def back_to(self, mark: tuple[int, ...]) -> None:
+        """Forget what was added since."""
+        for one, size in zip(self._lists(), mark, strict=True):
+            del one[size:]
+
+    def without(self, gone: set[int]) -> None:
+        """Leave out steps, by their places. Nobody names one of them."""
+        behind = list(accumulate((place not in gone for place in range(len(self.steps))), initial=0))
+        self.steps[:] = [_renumbered(step, behind) for place, step in enumerate(self.steps) if place not in gone]
+        self.last_steps[:] = [_renumbered(step, behind) for step in self.last_steps]
+        self.loops[:] = [replace(one, first=behind[one.first], last=behind[one.last]) for one in self.loops]
+        self.inlined[:] = [replace(one, first=behind[one.first], last=behind[one.last]) for one in self.inlined]
+        self.stages[:] = [replace(one, place=behind[one.place]) for one in self.stages]
+
+    def _lists(self) -> list[list[Any]]:
+        # Storages are numbered for good, so that what names one that is forgotten names no other.
+        return [self.steps, self.constants, self.loops, self.inlined, self.kept, self.last_steps]
+
+
+StepT = TypeVar("StepT", bound=Step)
+
+
+def _renumbered(step: StepT, behind: Sequence[int]) -> StepT:
+    """A step that names others by their new places. ``behind``: how many are left before each old place."""
+    if not isinstance(step, NativeStep):
+        return step
+    arguments = (
+        replace(one, place=behind[one.place]) if isinstance(one, StepNumber | ArgumentPlace) else one
+        for one in step.arguments
+    )
+    return replace(step, arguments=tuple(arguments))
