@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from tract_cpu.elements.copies import copy_step
+from tract_cpu.draft.copies import copy_step
 from tract_cpu.kernels.transpose import TransposePlan
 from tract_cpu.plan import CpuPlan
 from tract_cpu.program.program import NativeStep

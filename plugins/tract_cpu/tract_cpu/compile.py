@@ -22,12 +22,12 @@ from tract_core.model.op_text import model_text
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode, host_nodes
 from tract_cpu.draft.lowering import Lowering
-from tract_cpu.draft.select import GroupRefused, lower_groups
 from tract_cpu.group.check import check_groups
 from tract_cpu.group.grouping import CpuGrouping
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import Known
 from tract_cpu.group.walk import Refused
+from tract_cpu.lower.groups import GroupRefused, lower_groups
 from tract_cpu.memory import arena_text, plan_memory
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.program.check import check_program

@@ -14,7 +14,7 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.parts import BodyPath
 from tract_core.runtime.protocol import Timing
 from tract_core.runtime.stopwatch import timed_run
-from tract_cpu.draft.bodies import WAYS
+from tract_cpu.lower.bodies import WAYS
 
 if TYPE_CHECKING:
     from tract_cpu.plan import CpuPlan

@@ -19,10 +19,10 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
 from tract_cpu.draft.constants import take_bytes, without_repeats
+from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.draft import Draft
 from tract_cpu.draft.homes import Homes
 from tract_cpu.draft.repeats import Repeated
-from tract_cpu.elements.copies import copy_step
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import Known
 from tract_cpu.program.form import Blocked

@@ -14,12 +14,12 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.draft.repeats import Repeated
-from tract_cpu.elements.chain import PlacedChain, as_they_are, placed
 from tract_cpu.group.attention import Attention, Sizes, sizes_of
 from tract_cpu.group.dots import Factor, grouping_for
 from tract_cpu.kernels.attention import AttentionPlan, attention_tile
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.query import QueryPlan
+from tract_cpu.lay_out.chain import PlacedChain, as_they_are, placed
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import Address, View

@@ -8,8 +8,8 @@ import numpy as np
 
 from tract_core.ops.cast import Cast
 from tract_core.plugins.tables import Rows
+from tract_cpu.draft.copies import convert_step
 from tract_cpu.draft.lowering import Site
-from tract_cpu.elements.copies import convert_step
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

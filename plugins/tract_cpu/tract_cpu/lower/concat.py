@@ -5,11 +5,11 @@ from __future__ import annotations
 from tract_core.dims import Dim
 from tract_core.ops.concat import TypedConcat
 from tract_core.plugins.tables import Rows
-from tract_cpu.blocks.blocked import in_blocks
-from tract_cpu.blocks.wholes import joined, whole_for
+from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
-from tract_cpu.elements.copies import copy_step
 from tract_cpu.group.forms import forms_of_inputs
+from tract_cpu.lay_out.blocked import in_blocks
+from tract_cpu.lay_out.wholes import joined, whole_for
 from tract_cpu.program.form import Blocked, Forms
 from tract_cpu.program.program import NativeStep, ViewStep
 from tract_cpu.table import MOVES

@@ -12,16 +12,16 @@ from tract_core.dims import Dim, product
 from tract_core.ops.conv import Conv, Convolution
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.tables import Rows
-from tract_cpu.blocks.blocked import bordered, operands_in_blocks, to_blocks
-from tract_cpu.blocks.wholes import result_for
+from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
-from tract_cpu.draft.written_out import written_out
-from tract_cpu.elements.chain import placed
-from tract_cpu.elements.copies import copy_step
 from tract_cpu.group.forms import form_of
 from tract_cpu.group.groups import Channels, Convolved, CpuGroup
 from tract_cpu.group.reach import ends_of
 from tract_cpu.group.winograd import tile_of
+from tract_cpu.lay_out.blocked import bordered, operands_in_blocks, to_blocks
+from tract_cpu.lay_out.chain import placed
+from tract_cpu.lay_out.wholes import result_for
+from tract_cpu.lower.written_out import written_out
 from tract_cpu.products.direct import direct
 from tract_cpu.products.quantized import wire_conv
 from tract_cpu.products.weights import Weights

@@ -18,9 +18,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.caches import LINE
 from tract_cpu.draft.lowering import Site
-from tract_cpu.draft.written_out import written_out
-from tract_cpu.elements.chain import PlacedChain, as_they_are, near, placed
-from tract_cpu.elements.map import map_step
+from tract_cpu.draft.map import map_step
 from tract_cpu.group.code_size import CHEAP
 from tract_cpu.group.dots import factor_of, grouping_for
 from tract_cpu.group.einsum import Product, ProductAxes, moves_only, stretched_shapes
@@ -29,7 +27,9 @@ from tract_cpu.group.pairs import wire_pairs
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.kernels.pack import PackPlan
+from tract_cpu.lay_out.chain import PlacedChain, as_they_are, near, placed
 from tract_cpu.lower.recurrent import StateProduct, gates_step
+from tract_cpu.lower.written_out import written_out
 from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task
 from tract_cpu.products.dots import in_panels
 from tract_cpu.products.quantized import wire_product

@@ -8,9 +8,9 @@ from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
 from tract_core.ops.if_then_else import Branch, IfThenElse, branch_sizes
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.bodies import Target, add_body, add_conditions, body_with, done, inlined
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan
+from tract_cpu.lower.bodies import Target, add_body, add_conditions, body_with, done, inlined
 from tract_cpu.program.program import NativeStep, StepNumber
 from tract_cpu.program.views import View
 from tract_cpu.table import MOVES

@@ -13,7 +13,9 @@ from tract_core.dims import Dim, product, symbols_of
 from tract_core.errors import FactError
 from tract_core.ops.loop import MAX_ITERATIONS, Loop, never_ends
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.bodies import (
+from tract_cpu.draft.lowering import Site
+from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
+from tract_cpu.lower.bodies import (
     Target,
     Unfit,
     add_body,
@@ -25,8 +27,6 @@ from tract_cpu.draft.bodies import (
     repeat,
     supposing,
 )
-from tract_cpu.draft.lowering import Site
-from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
 from tract_cpu.program.places import Move, Part
 from tract_cpu.program.program import STATUS, ArgumentPlace, NativeStep
 from tract_cpu.program.views import View

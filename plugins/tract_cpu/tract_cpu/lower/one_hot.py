@@ -7,8 +7,8 @@ from dataclasses import replace
 from tract_core.ops.one_hot import DynOneHot, OneHot, check_size
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
+from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
-from tract_cpu.elements.copies import copy_step
 from tract_cpu.lower.gather import Indexed
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
 from tract_cpu.table import MOVES

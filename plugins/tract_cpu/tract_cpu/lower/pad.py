@@ -11,11 +11,11 @@ from tract_core.dims import Dim, is_one, product
 from tract_core.ops.pad import DynPad, Pad, PadConstant, PadMode, kept_and_grown
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.blocks.padded import padded_blocks
+from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
-from tract_cpu.elements.copies import copy_step
 from tract_cpu.kernels.pad import PadPlan
 from tract_cpu.kernels.runs import Run
+from tract_cpu.lay_out.padded import padded_blocks
 from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape

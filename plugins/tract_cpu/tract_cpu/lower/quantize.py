@@ -11,13 +11,13 @@ from tract_llvm.language.types import I8, U8
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
 from tract_core.plugins.tables import Rows
-from tract_cpu.blocks.blocked import in_blocks
-from tract_cpu.blocks.wholes import result_for
 from tract_cpu.draft.lowering import Site
-from tract_cpu.elements.chain import as_they_are, placed
-from tract_cpu.elements.map import map_step
+from tract_cpu.draft.map import map_step
 from tract_cpu.kernels.map import CHUNK
 from tract_cpu.kernels.table import TablePlan, can_pick
+from tract_cpu.lay_out.blocked import in_blocks
+from tract_cpu.lay_out.chain import as_they_are, placed
+from tract_cpu.lay_out.wholes import result_for
 from tract_cpu.lower.gather import Indexed
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep

@@ -19,13 +19,13 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.aligned import lasting
 from tract_cpu.draft.lowering import Lowering, Site
-from tract_cpu.elements.chain import PlacedChain
-from tract_cpu.elements.rows import placed_operand, rows_step
 from tract_cpu.group.nest import Nest, Unknown
 from tract_cpu.group.recurrent import COUNTS
 from tract_cpu.group.region import Region
 from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.recurrent import GatesPlan
+from tract_cpu.lay_out.chain import PlacedChain
+from tract_cpu.lower.rows import placed_operand, rows_step
 from tract_cpu.lower.softmax import narrowed, widened
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep, Step, ViewStep

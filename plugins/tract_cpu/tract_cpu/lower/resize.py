@@ -28,12 +28,12 @@ from tract_core.ops.resize import (
 )
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.blocks.blocked import operands_in_blocks, to_blocks
-from tract_cpu.blocks.wholes import result_for
 from tract_cpu.draft.lowering import Site
-from tract_cpu.elements.chain import PlacedChain, near, placed
 from tract_cpu.group.resize import ResizedAxis, axes_of
 from tract_cpu.kernels.resize import ResizePlan, TapsPlan
+from tract_cpu.lay_out.blocked import operands_in_blocks, to_blocks
+from tract_cpu.lay_out.chain import PlacedChain, near, placed
+from tract_cpu.lay_out.wholes import result_for
 from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape

@@ -18,9 +18,9 @@ from tract_core.frozen import frozen
 from tract_core.ops.scan import FrozenScan, FullOutput, Scan, ScannedInput, StateInput, check_state
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.draft.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan, SkipPlan
+from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.places import Move, Part
 from tract_cpu.program.program import NativeStep, StepNumber

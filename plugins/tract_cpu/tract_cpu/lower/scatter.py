@@ -11,8 +11,8 @@ from tract_core.dims import product
 from tract_core.frozen import frozen
 from tract_core.ops.scatter import ScatterElements, ScatterNd
 from tract_core.plugins.tables import Rows
+from tract_cpu.draft.copies import convert_step, copy_step
 from tract_cpu.draft.lowering import Site
-from tract_cpu.elements.copies import convert_step, copy_step
 from tract_cpu.lower.gather import Indexed, with_run, without
 from tract_cpu.program.views import View
 from tract_cpu.table import MOVES

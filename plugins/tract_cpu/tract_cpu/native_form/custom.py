@@ -44,7 +44,7 @@ def spelled_out(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | Non
     if not is_custom(model.registry, kind):
         return None
     from tract_core.model.inline import inline_body
-    from tract_cpu.elements.composed import composed_of  # models without such operators do without these
+    from tract_cpu.native_form.composed import composed_of  # models without such operators do without these
     from tract_cpu.tracing.meaning import meaning_of
 
     body = meaning_of(model, op, model.input_facts(node)).body

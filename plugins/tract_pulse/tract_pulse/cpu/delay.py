@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
-from tract_cpu.elements.copies import copy_step
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.start import GROUPS, Start
 from tract_cpu.table import MOVES

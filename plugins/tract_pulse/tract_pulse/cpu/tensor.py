@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tract_cpu.blocks.blocked import bordered, in_blocks
+from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
-from tract_cpu.elements.copies import copy_step
 from tract_cpu.group.forms import form_read
 from tract_cpu.group.known import Known
 from tract_cpu.group.reach import border_for
 from tract_cpu.group.start import Start
+from tract_cpu.lay_out.blocked import bordered, in_blocks
 from tract_cpu.program.form import Blocked, Border, Form
 from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View

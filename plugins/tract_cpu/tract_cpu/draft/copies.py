@@ -11,7 +11,7 @@ from tract_llvm.isa import Isa
 from tract_core.data import DatumType
 from tract_core.dims import ceil_div, product
 from tract_core.ops.cast import Cast
-from tract_cpu.elements.map import map_step
+from tract_cpu.draft.map import map_step
 from tract_cpu.kernels.transpose import BLOCK, PIECE_BITS, TransposePlan
 from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import Argument, NativeStep

@@ -15,11 +15,11 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import host_nodes
 from tract_cpu.draft.lowering import Lowering, Site
-from tract_cpu.draft.select import GroupRefused, lower_groups
 from tract_cpu.group.grouping import CpuGrouping
 from tract_cpu.group.known import Known
 from tract_cpu.kernels.control import CONTROL, BeginPlan, RepeatPlan
 from tract_cpu.kernels.sizes import EqualPlan
+from tract_cpu.lower.groups import GroupRefused, lower_groups
 from tract_cpu.lower.recurrent import written_along
 from tract_cpu.program.program import (
     STATUS,

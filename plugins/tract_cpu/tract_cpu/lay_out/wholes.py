@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from tract_core.dims import dim_max
 from tract_core.model.graph import OutletId
-from tract_cpu.blocks.blocked import bordered, element_view
-from tract_cpu.blocks.padded import home_for
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.group.forms import forms_of_inputs
 from tract_cpu.group.reach import border_for
+from tract_cpu.lay_out.blocked import bordered, element_view
+from tract_cpu.lay_out.padded import home_for
 from tract_cpu.program.form import Blocked, Border, Form, Forms
 from tract_cpu.program.views import View
 

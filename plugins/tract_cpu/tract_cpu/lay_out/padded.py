@@ -9,9 +9,9 @@ import numpy as np
 from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
 from tract_core.ops.pad import Pad, PadConstant
-from tract_cpu.blocks.blocked import bordered, element_view, in_blocks, to_blocks
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.group.forms import stays_in_blocks
+from tract_cpu.lay_out.blocked import bordered, element_view, in_blocks, to_blocks
 from tract_cpu.program.form import Blocked, Border, Form
 from tract_cpu.program.views import View
 

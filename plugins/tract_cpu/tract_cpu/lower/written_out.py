@@ -10,8 +10,8 @@ from tract_core.model.declutter import declutter
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_cpu.draft.bodies import Target, add_steps, done, inlined
 from tract_cpu.draft.lowering import Site
+from tract_cpu.lower.bodies import Target, add_steps, done, inlined
 
 WireFn = Callable[[TypedModel, Sequence[OutletId]], OutletId]
 """``(model, inputs) -> result``: wires the operators. Quantised tensors are there as the integers that are stored."""

@@ -1,1 +1,0 @@
-"""Tensors in blocks of channels."""

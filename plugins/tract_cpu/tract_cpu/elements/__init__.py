@@ -1,1 +1,0 @@
-"""What is computed element by element, and along rows: chains, regions, and their loops."""
