@@ -1,14 +1,15 @@
 """The compiler as a list of passes, each from one frozen value to the next, which can be looked at and checked.
 
 ``native_form`` rewrites the model into what kernels are made for, ``group`` decides which nodes one kernel computes, in
-which order and in which blocks of channels, ``lower`` on kernels and where tensors lie, ``plan_memory`` on what shares
-memory. Then the code of kernels is written (`tract_cpu.kernels.code`).
+which order and in which blocks of channels, ``lay_out`` where tensors are written, so that few are copied, ``lower`` on
+kernels, their arguments and copies, ``plan_memory`` on what shares memory. Then the code of kernels is written
+(`tract_cpu.kernels.code`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final
@@ -27,6 +28,7 @@ from tract_cpu.group.grouping import CpuGrouping
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import Known
 from tract_cpu.group.walk import Refused
+from tract_cpu.lay_out.layout import Layout, lay_out
 from tract_cpu.lower.groups import GroupRefused, lower_groups
 from tract_cpu.memory import arena_text, plan_memory
 from tract_cpu.native_form.native_form import native_form
@@ -76,7 +78,18 @@ class Grouped(Formed):
 
 
 @frozen
-class Lowered(Grouped):
+class LaidOut(Grouped):
+    """A model with its groups, and where the tensors are written that these give."""
+
+    layout: Layout
+
+    def text(self) -> str:
+        """A line for each tensor that a group gives."""
+        return self.layout.text(self.model, self.groups)
+
+
+@frozen
+class Lowered(LaidOut):
     """A model with its program."""
 
     program: Program
@@ -103,49 +116,65 @@ def _formed(model: TypedModel, target: Target) -> Formed:
 
 
 def _grouped(formed: Formed, target: Target, refused: Refused = MappingProxyType({})) -> Grouped:
-    known = Known(formed.model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd)
-    groups = CpuGrouping(known, formed.nodes, refused).found()
+    groups = CpuGrouping(_known(formed.model, target), formed.nodes, refused).found()
     if os.environ.get(CHECK):
         check_groups(formed.model, groups)
     return Grouped(formed.model, formed.nodes, groups)
 
 
-def lowered(grouped: Grouped, target: Target) -> Lowered:
-    """The program of a model with groups. Where a group turns out to be none, its nodes are put into groups again."""
+def _known(model: TypedModel, target: Target) -> Known:
+    """What is known of a model before anything has a place."""
+    return Known(model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd)
+
+
+def _laid_out(grouped: Grouped, target: Target) -> LaidOut:
+    model, nodes, groups = grouped.model, grouped.nodes, grouped.groups
+    layout = lay_out(_known(model, target), groups, {node.node: node for node in nodes}, model.outputs)
+    return LaidOut(model, nodes, groups, layout)
+
+
+def lowered(laid_out: LaidOut, target: Target) -> Lowered:
+    """The program of a model. Where a group turns out to be none, its nodes are put into groups again."""
     refused: dict[int, str] = {}
     while True:
         try:
-            program = lower(grouped.model, grouped.nodes, grouped.groups, target)
+            program = _program(laid_out, target)
             break
         except GroupRefused as error:
             refused |= error.refused
-            grouped = _grouped(Formed(grouped.model, grouped.nodes), target, refused)
+            laid_out = _laid_out(_grouped(laid_out, target, refused), target)
     if os.environ.get(CHECK):
-        check_program(program, grouped.model, target.known)
-    return Lowered(grouped.model, grouped.nodes, grouped.groups, program)
+        check_program(program, laid_out.model, target.known)
+    return Lowered(laid_out.model, laid_out.nodes, laid_out.groups, laid_out.layout, program)
 
 
-def lower(model: TypedModel, nodes: Sequence[HostNode], groups: Sequence[CpuGroup], target: Target) -> Program:
-    """The program of groups. Raises `GroupRefused` where a group is none."""
-    lowering = Lowering(model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd)
+def _program(laid_out: LaidOut, target: Target) -> Program:
+    """The program. Raises `GroupRefused` where a group is none."""
+    model, layout = laid_out.model, laid_out.layout
+    lowering = Lowering(
+        model, target.isa, layout=layout, known=target.known, threads=target.threads, winograd=target.winograd
+    )
     lowering.take_inputs()
-    for node, why in lower_groups(lowering, groups, {node.node: node for node in nodes}):
+    for node, why in lower_groups(lowering, laid_out.groups, {node.node: node for node in laid_out.nodes}):
         lowering.host(node, why)
     return lowering.program()
 
 
 def program_of(model: TypedModel, target: Target) -> Program:
     """The program of a model that is in native form."""
-    return lowered(_grouped(Formed(model, tuple(host_nodes(model))), target), target).program
+    return lowered(_laid_out(_grouped(Formed(model, tuple(host_nodes(model))), target), target), target).program
 
 
 def _planned(lowered: Lowered, target: Target) -> Planned:
-    return Planned(lowered.model, lowered.nodes, lowered.groups, lowered.program, plan_memory(lowered.program))
+    return Planned(
+        lowered.model, lowered.nodes, lowered.groups, lowered.layout, lowered.program, plan_memory(lowered.program)
+    )
 
 
 COMPILE: Final[Mapping[str, Callable[[Any, Target], Any]]] = {
     "native_form": _formed,
     "group": _grouped,
+    "lay_out": _laid_out,
     "lower": lowered,
     "plan_memory": _planned,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 from tract_llvm.isa import Isa
@@ -21,12 +22,13 @@ from tract_core.runtime.host import HostNode
 from tract_cpu.draft.constants import take_bytes, without_repeats
 from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.draft import Draft
-from tract_cpu.draft.homes import Homes
 from tract_cpu.draft.repeats import Repeated
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import Known
+from tract_cpu.lay_out.layout import Layout, PartOf, SameAs
 from tract_cpu.program.form import Blocked
 from tract_cpu.program.keeping import Keeping
+from tract_cpu.program.places import Part
 from tract_cpu.program.program import (
     ArgumentPlace,
     HostStep,
@@ -50,13 +52,17 @@ class Lowering(Known):
         model: TypedModel,
         isa: Isa,
         around: Lowering | None = None,
-        homes: Mapping[OutletId, Storage] | None = None,
         known: frozenset[str] = frozenset(),
         *,
+        layout: Layout,
+        wanted: Mapping[OutletId, Storage] = MappingProxyType({}),
         threads: int = 1,
         winograd: bool = True,
     ) -> None:
-        """``around``: what the body is part of. ``homes``: where tensors have to be written. Others as in `Known`."""
+        """``around``: what the body is part of. ``layout``: where tensors are written; ``wanted``: outputs, where so.
+
+        The others are as in `Known`.
+        """
         super().__init__(model, isa, around, known, threads=threads, winograd=winograd)
         self.draft = Draft() if around is None else around.draft
         self.steps = self.draft.steps
@@ -79,22 +85,25 @@ class Lowering(Known):
         self._copies: dict[View, View] = {}
         self.convs: list[tuple[NativeStep, Any]] = []
         """Direct convolutions in blocks, with the steps that compute them; see `tract_cpu.products.pipeline`."""
-        self.homes = Homes(self, self.draft, homes or {})
+        self.layout = layout
+        self._homes = dict(wanted)
 
-    def inside(self, body: TypedModel, homes: Mapping[OutletId, Storage]) -> Lowering:
+    def inside(self, body: TypedModel, layout: Layout, wanted: Mapping[OutletId, Storage]) -> Lowering:
         """For a body, whose steps are added behind those that there are."""
-        return Lowering(body, self.isa, self, homes, threads=self.threads, winograd=self.winograd)
+        return Lowering(
+            body, self.isa, self, layout=layout, wanted=wanted, threads=self.threads, winograd=self.winograd
+        )
 
     def attempt(self, lower: Callable[[], None]) -> None:
         """Call a function that adds to the program. Where it raises, the program is as it was before."""
         draft, mark = self.draft, self.draft.mark()
-        views, copies, homes = dict(self._views), dict(self._copies), self.homes.settled()
+        views, copies, homes = dict(self._views), dict(self._copies), dict(self._homes)
         repeated = dict(self.repeated)
         try:
             lower()
         except BaseException:
             draft.back_to(mark)
-            self._views, self._copies, self.homes = views, copies, Homes(self, self.draft, homes)
+            self._views, self._copies, self._homes = views, copies, homes
             self.repeated = repeated
             raise
 
@@ -102,7 +111,7 @@ class Lowering(Known):
         """The inputs are those of the model, and the outputs had best be written where the caller wants them."""
         model = self.model
         outputs = reversed(list(enumerate(model.outputs)))
-        self.homes = Homes(self, self.draft, {outlet: Storage(Kind.OUTPUT, number) for number, outlet in outputs})
+        self._homes = {outlet: Storage(Kind.OUTPUT, number) for number, outlet in outputs}
         for number, outlet in enumerate(model.inputs):
             fact = model.outlet_fact(outlet)
             element = self.element(fact.datum_type.storage)
@@ -182,13 +191,26 @@ class Lowering(Known):
         return View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, shape)
 
     def new(self, outlet: OutletId) -> View:
-        """Memory for a tensor that a kernel is about to write: where it need not be copied from, as `Homes` says."""
+        """Memory for a tensor that a kernel is about to write: where it need not be copied from, as the layout says."""
         fact = self.model.outlet_fact(outlet)
         element = self.element(fact.datum_type.storage)
         assert element is not None  # who writes it knows its type
-        found = View.contiguous(self.homes.of(outlet), element, tuple(fact.shape))
+        found = View.contiguous(self.home(outlet), element, tuple(fact.shape))
         self._views[outlet] = found
         return found
+
+    def home(self, outlet: OutletId) -> Storage:
+        """The storage of a tensor without gaps, where the layout has it."""
+        if outlet not in self._homes:
+            fact, place = self.model.outlet_fact(outlet), self.layout.plain.get(outlet)
+            size = fact.datum_type.storage.numpy.itemsize
+            if isinstance(place, PartOf):
+                self._homes[outlet] = self.draft.part(Part(self.home(place.whole), place.offset, size))
+            elif isinstance(place, SameAs):
+                self._homes[outlet] = self.home(place.view)
+            else:
+                self._homes[outlet] = self.draft.room(product(fact.shape) * size)
+        return self._homes[outlet]
 
     def room(self, size: Dim) -> Storage:
         """Memory of the arena, of so many bytes."""

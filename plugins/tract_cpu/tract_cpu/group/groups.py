@@ -30,10 +30,10 @@ class CpuGroup(Group):
     def notes(self, model: TypedModel) -> Iterator[str]:
         """In which blocks it works, if in any."""
         if self.form is not None:
-            yield f"gives {_blocks(self.form)}"
+            yield f"gives {self.form}"
         for outlet, form in self.reads:
             if form is not None:
-                yield f"reads {outlet_text(model, outlet)} in {_blocks(form)}"
+                yield f"reads {outlet_text(model, outlet)} in {form}"
 
 
 @frozen
@@ -110,7 +110,3 @@ class Rows(CpuGroup):
         """The steps of a row."""
         yield from CpuGroup.notes(self, model)
         yield from self.region.notes(model)
-
-
-def _blocks(form: Form) -> str:
-    return f"blocks of {form.block} of the {form.channels} channels at axis {form.axis}"

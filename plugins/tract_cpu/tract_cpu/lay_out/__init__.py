@@ -1,1 +1,1 @@
-"""Where tensors lie in blocks of channels, and where operands of chains are."""
+"""Where tensors are written: decided for all of them before kernels are."""

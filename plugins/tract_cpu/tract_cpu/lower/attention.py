@@ -19,7 +19,7 @@ from tract_cpu.group.dots import Factor, grouping_for
 from tract_cpu.kernels.attention import AttentionPlan, attention_tile
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.query import QueryPlan
-from tract_cpu.lay_out.chain import PlacedChain, as_they_are, placed
+from tract_cpu.place.chain import PlacedChain, as_they_are, placed
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import Address, View

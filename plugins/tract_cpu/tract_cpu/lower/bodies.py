@@ -19,6 +19,7 @@ from tract_cpu.group.grouping import CpuGrouping
 from tract_cpu.group.known import Known
 from tract_cpu.kernels.control import CONTROL, BeginPlan, RepeatPlan
 from tract_cpu.kernels.sizes import EqualPlan
+from tract_cpu.lay_out.layout import lay_out
 from tract_cpu.lower.groups import GroupRefused, lower_groups
 from tract_cpu.lower.recurrent import written_along
 from tract_cpu.program.program import (
@@ -101,21 +102,21 @@ def add_steps(
     around: Lowering, body: TypedModel, inputs: Mapping[OutletId, View], targets: Sequence[Target], where: str
 ) -> None:
     """Add the steps of a model, none of which is left to the host. Raises Unfit, which says ``where``, if one would."""
-    homes: dict[OutletId, Storage] = {}
+    wanted: dict[OutletId, Storage] = {}
     for target in targets:
         if target.view.is_contiguous:
-            homes.setdefault(target.outlet, target.view.storage)
-    lowering = around.inside(body, homes)
-    for outlet, view in inputs.items():
-        lowering.place(outlet, replace(view, shape=tuple(body.outlet_fact(outlet).shape)))
+            wanted.setdefault(target.outlet, target.view.storage)
     try:
         nodes = host_nodes(body)
     except TractError as error:
         raise Unfit(f"{where}: {error.problem}") from None
-    known = Known(body, around.isa, around, threads=around.threads, winograd=around.winograd)
-    grouping = CpuGrouping(known, nodes)
+    grouping = CpuGrouping(_known(around, body), nodes)
+    groups = grouping.found()
+    lowering = around.inside(body, lay_out(_known(around, body), groups, grouping.nodes, wanted), wanted)
+    for outlet, view in inputs.items():
+        lowering.place(outlet, replace(view, shape=tuple(body.outlet_fact(outlet).shape)))
     try:
-        for node, why in lower_groups(lowering, grouping.found(), grouping.nodes):
+        for node, why in lower_groups(lowering, groups, grouping.nodes):
             raise Unfit(f"{where}, node {node.name!r}: {why}")
     except GroupRefused as refused:
         raise Unfit(f"{where}, node {grouping.nodes[refused.group.nodes[0]].name!r}: {refused.why}") from None
@@ -126,6 +127,11 @@ def add_steps(
         is_there = lowering.places.is_same(view, target.view)
         if not is_there and not written_along(lowering.steps, view, target.view):
             lowering.copy(view, target.view)
+
+
+def _known(around: Lowering, body: TypedModel) -> Known:
+    """What is known of a body before anything in it has a place."""
+    return Known(body, around.isa, around, threads=around.threads, winograd=around.winograd)
 
 
 def done(site: Site, how: str, first: int, inputs: Sequence[View], bodies: Sequence[tuple[TypedModel, Dim]]) -> None:

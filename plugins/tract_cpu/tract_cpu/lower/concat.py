@@ -8,8 +8,8 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
 from tract_cpu.group.forms import forms_of_inputs
-from tract_cpu.lay_out.blocked import in_blocks
-from tract_cpu.lay_out.wholes import joined, whole_for
+from tract_cpu.place.blocked import in_blocks
+from tract_cpu.place.wholes import joined, whole_for
 from tract_cpu.program.form import Blocked, Forms
 from tract_cpu.program.program import NativeStep, ViewStep
 from tract_cpu.table import MOVES
@@ -47,7 +47,7 @@ def _lower_blocked(site: Site) -> None:
     assert forms is not None  # it was looked at when groups were decided on
     whole, steps = joined(lowering, outlet), list[NativeStep]()
     if whole is None:
-        whole = whole_for(lowering, outlet, forms)
+        whole = whole_for(lowering, outlet, forms.whole)
         steps = _copies(site, whole, forms)
     lowering.blocked[outlet] = lowering.born_in_blocks[outlet] = whole
     if steps:

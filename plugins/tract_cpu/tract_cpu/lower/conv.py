@@ -18,10 +18,10 @@ from tract_cpu.group.forms import form_of
 from tract_cpu.group.groups import Channels, Convolved, CpuGroup
 from tract_cpu.group.reach import ends_of
 from tract_cpu.group.winograd import tile_of
-from tract_cpu.lay_out.blocked import bordered, operands_in_blocks, to_blocks
-from tract_cpu.lay_out.chain import placed
-from tract_cpu.lay_out.wholes import result_for
 from tract_cpu.lower.written_out import written_out
+from tract_cpu.place.blocked import bordered, operands_in_blocks, to_blocks
+from tract_cpu.place.chain import placed
+from tract_cpu.place.wholes import result_for
 from tract_cpu.products.direct import direct
 from tract_cpu.products.quantized import wire_conv
 from tract_cpu.products.weights import Weights

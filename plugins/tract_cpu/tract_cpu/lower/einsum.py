@@ -27,9 +27,9 @@ from tract_cpu.group.pairs import wire_pairs
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.kernels.pack import PackPlan
-from tract_cpu.lay_out.chain import PlacedChain, as_they_are, near, placed
 from tract_cpu.lower.recurrent import StateProduct, gates_step
 from tract_cpu.lower.written_out import written_out
+from tract_cpu.place.chain import PlacedChain, as_they_are, near, placed
 from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task
 from tract_cpu.products.dots import in_panels
 from tract_cpu.products.quantized import wire_product

@@ -6,10 +6,10 @@ from tract_core.plugins.tables import Rows as TableRows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.map import map_step
 from tract_cpu.group.groups import Elements, Rows
-from tract_cpu.lay_out.blocked import operands_in_blocks
-from tract_cpu.lay_out.chain import near, placed
-from tract_cpu.lay_out.wholes import result_for
 from tract_cpu.lower.rows import placed_operand, rows_step
+from tract_cpu.place.blocked import operands_in_blocks
+from tract_cpu.place.chain import near, placed
+from tract_cpu.place.wholes import result_for
 from tract_cpu.table import KINDS
 
 ROWS = TableRows()

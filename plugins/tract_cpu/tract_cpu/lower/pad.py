@@ -15,7 +15,7 @@ from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.pad import PadPlan
 from tract_cpu.kernels.runs import Run
-from tract_cpu.lay_out.padded import padded_blocks
+from tract_cpu.place.padded import padded_blocks
 from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape

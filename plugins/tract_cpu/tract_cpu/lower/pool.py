@@ -13,9 +13,9 @@ from tract_cpu.group.pool import line_length
 from tract_cpu.kernels.pool import PoolPlan
 from tract_cpu.kernels.pool_places import PoolPlacesPlan
 from tract_cpu.kernels.runs import Run
-from tract_cpu.lay_out.blocked import operands_in_blocks, to_blocks
-from tract_cpu.lay_out.chain import PlacedChain, near, placed
-from tract_cpu.lay_out.wholes import result_for
+from tract_cpu.place.blocked import operands_in_blocks, to_blocks
+from tract_cpu.place.chain import PlacedChain, near, placed
+from tract_cpu.place.wholes import result_for
 from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import View

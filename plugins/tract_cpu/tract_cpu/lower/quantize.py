@@ -15,10 +15,10 @@ from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.map import map_step
 from tract_cpu.kernels.map import CHUNK
 from tract_cpu.kernels.table import TablePlan, can_pick
-from tract_cpu.lay_out.blocked import in_blocks
-from tract_cpu.lay_out.chain import as_they_are, placed
-from tract_cpu.lay_out.wholes import result_for
 from tract_cpu.lower.gather import Indexed
+from tract_cpu.place.blocked import in_blocks
+from tract_cpu.place.chain import as_they_are, placed
+from tract_cpu.place.wholes import result_for
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import View

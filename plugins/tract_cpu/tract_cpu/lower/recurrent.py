@@ -24,9 +24,9 @@ from tract_cpu.group.recurrent import COUNTS
 from tract_cpu.group.region import Region
 from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.recurrent import GatesPlan
-from tract_cpu.lay_out.chain import PlacedChain
 from tract_cpu.lower.rows import placed_operand, rows_step
 from tract_cpu.lower.softmax import narrowed, widened
+from tract_cpu.place.chain import PlacedChain
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep, Step, ViewStep
 from tract_cpu.program.views import View, contiguous_strides

@@ -31,9 +31,9 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.group.resize import ResizedAxis, axes_of
 from tract_cpu.kernels.resize import ResizePlan, TapsPlan
-from tract_cpu.lay_out.blocked import operands_in_blocks, to_blocks
-from tract_cpu.lay_out.chain import PlacedChain, near, placed
-from tract_cpu.lay_out.wholes import result_for
+from tract_cpu.place.blocked import operands_in_blocks, to_blocks
+from tract_cpu.place.chain import PlacedChain, near, placed
+from tract_cpu.place.wholes import result_for
 from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape

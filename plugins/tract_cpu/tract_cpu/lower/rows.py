@@ -18,9 +18,9 @@ from tract_cpu.group.code_size import CHEAP, code_size
 from tract_cpu.group.nest import Number
 from tract_cpu.group.region import Operand, Region
 from tract_cpu.kernels.rows import Fold, Lanes, Load, Pass, RowsPlan, RowStep, Tensor, operands_of
-from tract_cpu.lay_out.blocked import operands_in_blocks
-from tract_cpu.lay_out.chain import as_they_are
-from tract_cpu.lay_out.wholes import result_for
+from tract_cpu.place.blocked import operands_in_blocks
+from tract_cpu.place.chain import as_they_are
+from tract_cpu.place.wholes import result_for
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import View, contiguous_strides

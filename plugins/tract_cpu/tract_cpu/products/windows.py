@@ -7,7 +7,7 @@ from dataclasses import replace
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import Grouping
-from tract_cpu.lay_out.chain import PlacedChain
+from tract_cpu.place.chain import PlacedChain
 from tract_cpu.products.weights import Weights
 from tract_cpu.program.form import Form
 from tract_cpu.program.views import View

@@ -30,6 +30,9 @@ class Form:
     channels: int
     block: int
 
+    def __str__(self) -> str:
+        return f"blocks of {self.block} of the {self.channels} channels at axis {self.axis}"
+
     @property
     def blocks(self) -> int:
         """How many blocks there are."""

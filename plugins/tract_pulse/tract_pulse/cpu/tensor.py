@@ -10,7 +10,7 @@ from tract_cpu.group.forms import form_read
 from tract_cpu.group.known import Known
 from tract_cpu.group.reach import border_for
 from tract_cpu.group.start import Start
-from tract_cpu.lay_out.blocked import bordered, in_blocks
+from tract_cpu.place.blocked import bordered, in_blocks
 from tract_cpu.program.form import Blocked, Border, Form
 from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View

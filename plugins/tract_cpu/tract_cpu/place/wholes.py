@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tract_core.dims import dim_max
 from tract_core.model.graph import OutletId
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.group.forms import forms_of_inputs
-from tract_cpu.group.reach import border_for
-from tract_cpu.lay_out.blocked import bordered, element_view
-from tract_cpu.lay_out.padded import home_for
-from tract_cpu.program.form import Blocked, Border, Form, Forms
+from tract_cpu.lay_out.layout import Inside, Own, PartOf
+from tract_cpu.place.blocked import bordered, element_view
+from tract_cpu.place.padded import inside_of
+from tract_cpu.program.form import Blocked, Form
 from tract_cpu.program.views import View
 
 
@@ -29,10 +28,10 @@ def result_for(lowering: Lowering, outlet: OutletId, form: Form | None) -> View:
     return lowering.new(outlet) if form is None else new_blocked(lowering, outlet, form)
 
 
-def whole_for(lowering: Lowering, outlet: OutletId, forms: Forms) -> Blocked:
-    """Memory for a concatenation in blocks, whose inputs have these forms."""
+def whole_for(lowering: Lowering, outlet: OutletId, form: Form) -> Blocked:
+    """Memory for a concatenation in blocks of a form."""
     if outlet not in lowering.wholes:
-        lowering.wholes[outlet] = _memory(lowering, outlet, forms.whole)
+        lowering.wholes[outlet] = _memory(lowering, outlet, form)
     return lowering.wholes[outlet]
 
 
@@ -50,29 +49,15 @@ def joined(lowering: Lowering, outlet: OutletId) -> Blocked | None:
 
 
 def _memory(lowering: Lowering, outlet: OutletId, form: Form) -> Blocked:
-    """A part of the largest whole that the tensor belongs to, or memory of its own."""
-    wholes: list[tuple[OutletId, int, Forms]] = []
-    for reader in lowering.model.outlet(outlet).successors:
-        result = OutletId(reader.node)
-        forms = forms_of_inputs(lowering, result)
-        if forms is not None and forms.parts[reader.slot] == form:
-            wholes.append((result, reader.slot, forms))
-    if wholes:
-        result, slot, forms = max(wholes, key=lambda one: one[2].whole.channels)
-        whole = whole_for(lowering, result, forms)
-        return Blocked(form, forms.part_of(whole, slot), whole.border)
-    home = home_for(lowering, outlet, form)
-    if home is not None:
-        return home
-    border = _border(lowering, outlet, form)
-    return Blocked(form, bordered(lowering, element_view(lowering, outlet, form), border), border)
-
-
-def _border(lowering: Lowering, outlet: OutletId, form: Form) -> Border:
-    """What is wanted around a tensor and around its parts."""
-    border = border_for(lowering, outlet, form)
-    forms = forms_of_inputs(lowering, outlet)
-    for one, part in zip(lowering.model.nodes[outlet.node].inputs, forms.parts, strict=True) if forms else ():
-        pairs = zip(border, _border(lowering, one, part), strict=True)
-        border = tuple((dim_max(a, c), dim_max(b, d)) for (a, b), (c, d) in pairs)
-    return border
+    """Where the layout has a tensor."""
+    place = lowering.layout.blocks.get(outlet, Own())
+    if isinstance(place, PartOf):
+        forms = forms_of_inputs(lowering, place.whole)
+        assert forms is not None  # as the layout says
+        whole = whole_for(lowering, place.whole, forms.whole)
+        return Blocked(form, forms.part_of(whole, place.slot), whole.border)
+    if isinstance(place, Inside):
+        return inside_of(lowering, outlet, form, place.whole)
+    like = element_view(lowering, outlet, form)
+    border = place.border if isinstance(place, Own) and place.border else ((0, 0),) * len(like.shape)
+    return Blocked(form, bordered(lowering, like, border), border)

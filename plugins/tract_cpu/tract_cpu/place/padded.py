@@ -10,22 +10,17 @@ from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
 from tract_core.ops.pad import Pad, PadConstant
 from tract_cpu.draft.lowering import Lowering
-from tract_cpu.group.forms import stays_in_blocks
-from tract_cpu.lay_out.blocked import bordered, element_view, in_blocks, to_blocks
+from tract_cpu.place.blocked import bordered, element_view, in_blocks, to_blocks
 from tract_cpu.program.form import Blocked, Border, Form
 from tract_cpu.program.views import View
 
 
-def home_for(lowering: Lowering, outlet: OutletId, form: Form) -> Blocked | None:
-    """Memory for a tensor inside of what a `Pad` makes of it; ``None`` where there is none on whole blocks."""
-    for reader in lowering.model.outlet(outlet).successors:
-        op, result = lowering.model.nodes[reader.node].op, OutletId(reader.node)
-        if not isinstance(op, Pad) or result in lowering.padded or lowering.why_unfit(reader.node) is not None:
-            continue
-        if stays_in_blocks(op, form):
-            inside, lowering.padded[result] = _padded(lowering, op, form, element_view(lowering, outlet, form))
-            return Blocked(form, inside, _nothing(len(op.pads)))
-    return None
+def inside_of(lowering: Lowering, outlet: OutletId, form: Form, padded: OutletId) -> Blocked:
+    """Memory for a tensor inside of what a `Pad` makes of it."""
+    op = lowering.model.nodes[padded.node].op
+    assert isinstance(op, Pad)  # as the layout says
+    inside, lowering.padded[padded] = _padded(lowering, op, form, element_view(lowering, outlet, form))
+    return Blocked(form, inside, _nothing(len(op.pads)))
 
 
 def padded_blocks(lowering: Lowering, op: Pad, x: OutletId, result: OutletId, form: Form) -> Blocked:

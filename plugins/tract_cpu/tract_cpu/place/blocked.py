@@ -8,7 +8,7 @@ from tract_core.dims import Dim, is_one, less_or_equal, product
 from tract_core.model.graph import OutletId
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.kernels.border import BorderPlan
-from tract_cpu.lay_out.chain import PlaceFn
+from tract_cpu.place.chain import PlaceFn
 from tract_cpu.program.form import Blocked, Border, Form
 from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import View
