@@ -25,7 +25,8 @@ def group_faults(model: TypedModel, groups: Sequence[Group]) -> Iterator[str]:
 
 
 def _not_computed(model: TypedModel, group_of: dict[int, int]) -> Iterator[str]:
-    for node in model.live_nodes():
+    for number in model.eval_order():
+        node = model.nodes[number]
         given = isinstance(node.op, TypedSource) or is_constant(model, OutletId(node.id))
         if node.id not in group_of and not given:
             yield f"no group computes node {node.name!r}"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tract_cpu.kernels.pipeline import PipelinePlan
 from tract_cpu.plan import CpuPlan
-from tract_cpu.products import pipeline
+from tract_cpu.schedule import rows as pipeline
 from tract_llvm.isa import Isa
 
 from tract_core.model.fact_text import parse_typed_fact

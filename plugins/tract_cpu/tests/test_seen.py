@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, numpy_helper
 from tract_cpu.caches import sizes_of_caches
 from tract_cpu.ceilings import CHAINS, Meter, levels
+from tract_cpu.compile import COMPILE
 from tract_llvm.isa import Isa
 from tract_llvm.objects.cache import Cache
 from tract_llvm.objects.library import Library
@@ -106,7 +107,16 @@ def test_hwbench_measures_every_level(tract: Call) -> None:
 
 
 def test_what_each_pass_gives_is_shown(tract: Call, model: Path) -> None:
-    for name, wanted in (("native_form", "EinSum("), ("lower", "matmul p, y -> output[0]"), ("plan_memory", "")):
+    wanted_after = {
+        "native_form": "EinSum(",
+        "group": "product p, y",
+        "lay_out": "y: where output 0 is wanted",
+        "choose_kernels": "matmul p, y -> output[0]",
+        "schedule": "matmul p, y -> output[0]",
+        "plan_memory": "",
+    }
+    assert list(wanted_after) == list(COMPILE)
+    for name, wanted in wanted_after.items():
         text = tract(model, "native", "--after", name).stdout
         assert wanted in text
         told = json.loads(tract(model, "native", "--after", name, "--json").stdout)
@@ -117,7 +127,7 @@ def test_a_pass_that_there_is_not_is_an_error_with_those_that_there_are(tract: C
     result = tract(model, "native", "--after", "fuse")
     assert result.exit_code == 1
     assert "the compiler has no pass 'fuse'" in result.stderr
-    assert "native_form, group, lower, plan_memory" in result.stderr
+    assert ", ".join(COMPILE) in result.stderr
 
 
 def test_the_kernels_of_a_model_are_listed_with_their_code(tract: Call, model: Path) -> None:

@@ -1,9 +1,12 @@
 """The compiler as a list of passes, each from one frozen value to the next, which can be looked at and checked.
 
 ``native_form`` rewrites the model into what kernels are made for, ``group`` decides which nodes one kernel computes, in
-which order and in which blocks of channels, ``lay_out`` where tensors are written, so that few are copied, ``lower`` on
-kernels, their arguments and copies, ``plan_memory`` on what shares memory. Then the code of kernels is written
-(`tract_cpu.kernels.code`).
+which order and in which blocks of channels, ``lay_out`` where tensors are written, so that few are copied,
+``choose_kernels`` on kernels, their arguments, and copies, ``schedule`` makes one program of them, ``plan_memory``
+decides what shares memory. Then the code of kernels is written (`tract_cpu.kernels.code`).
+
+Two decisions depend on each other: a group is made before there is a kernel for it. Where `choose_kernels` finds that
+there is none, it has groups made again without it.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from tract_core.frozen import frozen
 from tract_core.model.op_text import model_text
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode, host_nodes
+from tract_cpu.draft.draft import Drafted
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.group.check import check_groups
 from tract_cpu.group.grouping import CpuGrouping
@@ -35,6 +39,7 @@ from tract_cpu.native_form.native_form import native_form
 from tract_cpu.program.check import check_program
 from tract_cpu.program.program import Program
 from tract_cpu.program.text import program_text
+from tract_cpu.schedule.schedule import put_together, schedule
 
 CHECK: Final = "TRACT_CHECK_PROGRAMS"
 """Where this variable is set, the groups and the program of each model are looked through for faults."""
@@ -89,7 +94,18 @@ class LaidOut(Grouped):
 
 
 @frozen
-class Lowered(LaidOut):
+class Chosen(LaidOut):
+    """A model with kernels: all steps, each where its group came."""
+
+    drafted: Drafted
+
+    def text(self) -> str:
+        """What would be the program if these steps were done as they are."""
+        return program_text(put_together(self.drafted), self.model)
+
+
+@frozen
+class Scheduled(Formed):
     """A model with its program."""
 
     program: Program
@@ -100,7 +116,7 @@ class Lowered(LaidOut):
 
 
 @frozen
-class Planned(Lowered):
+class Planned(Scheduled):
     """A model with its program, and the places of tensors in the arena."""
 
     arena: ArenaPlan
@@ -133,23 +149,23 @@ def _laid_out(grouped: Grouped, target: Target) -> LaidOut:
     return LaidOut(model, nodes, groups, layout)
 
 
-def lowered(laid_out: LaidOut, target: Target) -> Lowered:
-    """The program of a model. Where a group turns out to be none, its nodes are put into groups again."""
+def _chosen(laid_out: LaidOut, target: Target) -> Chosen:
+    """The kernels of a model. Where there is none for a group of several nodes, these are put into groups again."""
     refused: dict[int, str] = {}
     while True:
         try:
-            program = _program(laid_out, target)
+            drafted = _drafted(laid_out, target)
             break
         except GroupRefused as error:
             refused |= error.refused
             laid_out = _laid_out(_grouped(laid_out, target, refused), target)
     if os.environ.get(CHECK):
-        check_program(program, laid_out.model, target.known)
-    return Lowered(laid_out.model, laid_out.nodes, laid_out.groups, laid_out.layout, program)
+        check_program(put_together(drafted), laid_out.model, target.known)
+    return Chosen(laid_out.model, laid_out.nodes, laid_out.groups, laid_out.layout, drafted)
 
 
-def _program(laid_out: LaidOut, target: Target) -> Program:
-    """The program. Raises `GroupRefused` where a group is none."""
+def _drafted(laid_out: LaidOut, target: Target) -> Drafted:
+    """The steps. Raises `GroupRefused` where a group is none."""
     model, layout = laid_out.model, laid_out.layout
     lowering = Lowering(
         model, target.isa, layout=layout, known=target.known, threads=target.threads, winograd=target.winograd
@@ -157,25 +173,26 @@ def _program(laid_out: LaidOut, target: Target) -> Program:
     lowering.take_inputs()
     for node, why in lower_groups(lowering, laid_out.groups, {node.node: node for node in laid_out.nodes}):
         lowering.host(node, why)
-    return lowering.program()
+    return lowering.drafted()
 
 
-def program_of(model: TypedModel, target: Target) -> Program:
-    """The program of a model that is in native form."""
-    return lowered(_laid_out(_grouped(Formed(model, tuple(host_nodes(model))), target), target), target).program
+def _scheduled(chosen: Chosen, target: Target) -> Scheduled:
+    program = schedule(chosen.drafted, target.isa, target.threads)
+    if os.environ.get(CHECK):
+        check_program(program, chosen.model, target.known)
+    return Scheduled(chosen.model, chosen.nodes, program)
 
 
-def _planned(lowered: Lowered, target: Target) -> Planned:
-    return Planned(
-        lowered.model, lowered.nodes, lowered.groups, lowered.layout, lowered.program, plan_memory(lowered.program)
-    )
+def _planned(scheduled: Scheduled, target: Target) -> Planned:
+    return Planned(scheduled.model, scheduled.nodes, scheduled.program, plan_memory(scheduled.program))
 
 
 COMPILE: Final[Mapping[str, Callable[[Any, Target], Any]]] = {
     "native_form": _formed,
     "group": _grouped,
     "lay_out": _laid_out,
-    "lower": lowered,
+    "choose_kernels": _chosen,
+    "schedule": _scheduled,
     "plan_memory": _planned,
 }
 """The passes by name, in order: ``(value, target) -> value``. The first one takes a model in normal form."""
@@ -196,3 +213,10 @@ def _through(value: Any, target: Target, passes: Iterable[Callable[[Any, Target]
     for one in passes:
         value = one(value, target)
     return value
+
+
+def program_of(model: TypedModel, target: Target) -> Program:
+    """The program of a model that is in native form."""
+    behind = [one for name, one in COMPILE.items() if name not in {"native_form", "plan_memory"}]
+    found: Scheduled = _through(Formed(model, tuple(host_nodes(model))), target, behind)
+    return found.program

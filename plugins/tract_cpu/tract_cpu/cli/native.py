@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 @click.command(cls=ModelCommand, short_help="Show the kernels of the runtime cpu.")
 @click.option("--node", metavar="ID|NAME", help="Only what computes this node.")
 @click.option("--plan", "plan_", is_flag=True, help="All that was decided about each kernel.")
-@click.option("--after", metavar="PASS", help="What one pass of the compiler gives: native_form, lower or plan_memory.")
+@click.option(
+    "--after",
+    metavar="PASS",
+    help="What one pass of the compiler gives: native_form, group, lay_out, choose_kernels, schedule or plan_memory.",
+)
 @click.option("--ir", is_flag=True, help="What LLVM is given.")
 @click.option("--assembly", is_flag=True, help="What the processor is told.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, TypeVar
 
 from tract_core.dims import Dim
+from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
 from tract_cpu.draft.constants import Makers
+from tract_cpu.program.form import Blocked
 from tract_cpu.program.places import Part, Places
 from tract_cpu.program.program import (
     ArgumentPlace,
@@ -22,7 +25,7 @@ from tract_cpu.program.program import (
     Step,
     StepNumber,
 )
-from tract_cpu.program.views import Kind, Storage
+from tract_cpu.program.views import Kind, Storage, View
 
 
 @dataclass(slots=True)
@@ -39,6 +42,9 @@ class Draft:
     kept: list[Kept] = field(default_factory=list[Kept])
     last_steps: list[NativeStep] = field(default_factory=list[NativeStep])
     stages: list[Stage] = field(default_factory=list[Stage])
+    convs: list[Any] = field(default_factory=list[Any])
+    models: int = 0
+    """How many models there are by now, with bodies."""
 
     def room(self, size: Dim) -> Storage:
         """Memory of the arena, of so many bytes."""
@@ -60,18 +66,44 @@ class Draft:
         for one, size in zip(self._lists(), mark, strict=True):
             del one[size:]
 
-    def without(self, gone: set[int]) -> None:
-        """Leave out steps, by their places. Nobody names one of them."""
-        behind = list(accumulate((place not in gone for place in range(len(self.steps))), initial=0))
-        self.steps[:] = [_renumbered(step, behind) for place, step in enumerate(self.steps) if place not in gone]
-        self.last_steps[:] = [_renumbered(step, behind) for step in self.last_steps]
-        self.loops[:] = [replace(one, first=behind[one.first], last=behind[one.last]) for one in self.loops]
-        self.inlined[:] = [replace(one, first=behind[one.first], last=behind[one.last]) for one in self.inlined]
-        self.stages[:] = [replace(one, place=behind[one.place]) for one in self.stages]
-
     def _lists(self) -> list[list[Any]]:
         # Storages are numbered for good, so that what names one that is forgotten names no other.
-        return [self.steps, self.constants, self.loops, self.inlined, self.kept, self.last_steps]
+        return [self.steps, self.constants, self.loops, self.inlined, self.kept, self.last_steps, self.convs]
+
+
+@frozen
+class Drafted:
+    """All steps with their kernels, in the order of groups, before they are put together as a program.
+
+    ``last_steps``: what is done behind all others. ``places``: storages that lie in others, which steps still name.
+    ``convs``: what `tract_cpu.schedule.rows` may join. The other fields are those of `Program`.
+    """
+
+    steps: tuple[Step, ...]
+    last_steps: tuple[NativeStep, ...]
+    constants: tuple[Array, ...]
+    arena: tuple[Dim, ...]
+    places: Places
+    outputs: tuple[View | None, ...]
+    views: Mapping[OutletId, View | None]
+    blocked: Mapping[OutletId, Blocked]
+    loops: tuple[Loop, ...]
+    inlined: tuple[Inlined, ...]
+    kept: tuple[Kept, ...]
+    stages: tuple[Stage, ...]
+    convs: tuple[Any, ...]
+
+    def without(self, gone: Collection[int]) -> Drafted:
+        """Without some steps, by their places. Nobody names one of them."""
+        behind = list(accumulate((place not in gone for place in range(len(self.steps))), initial=0))
+        return replace(
+            self,
+            steps=tuple(_renumbered(step, behind) for place, step in enumerate(self.steps) if place not in gone),
+            last_steps=tuple(_renumbered(step, behind) for step in self.last_steps),
+            loops=tuple(replace(one, first=behind[one.first], last=behind[one.last]) for one in self.loops),
+            inlined=tuple(replace(one, first=behind[one.first], last=behind[one.last]) for one in self.inlined),
+            stages=tuple(replace(one, place=behind[one.place]) for one in self.stages),
+        )
 
 
 StepT = TypeVar("StepT", bound=Step)

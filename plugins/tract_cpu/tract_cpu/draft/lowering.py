@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from types import MappingProxyType
-from typing import Any
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
@@ -21,7 +20,7 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
 from tract_cpu.draft.constants import take_bytes, without_repeats
 from tract_cpu.draft.copies import copy_step
-from tract_cpu.draft.draft import Draft
+from tract_cpu.draft.draft import Draft, Drafted
 from tract_cpu.draft.repeats import Repeated
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import Known
@@ -30,18 +29,15 @@ from tract_cpu.program.form import Blocked
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.places import Part
 from tract_cpu.program.program import (
-    ArgumentPlace,
     HostStep,
     Kept,
     NativeStep,
-    Program,
     ReadStep,
     Stage,
-    Step,
     ViewStep,
 )
 from tract_cpu.program.reads import number_name
-from tract_cpu.program.views import Address, Kind, Storage, View
+from tract_cpu.program.views import Kind, Storage, View
 
 
 class Lowering(Known):
@@ -65,6 +61,8 @@ class Lowering(Known):
         """
         super().__init__(model, isa, around, known, threads=threads, winograd=winograd)
         self.draft = Draft() if around is None else around.draft
+        self.owner = self.draft.models
+        self.draft.models += 1
         self.steps = self.draft.steps
         self.places = self.draft.places
         self.blocked: dict[OutletId, Blocked] = {}
@@ -77,14 +75,10 @@ class Lowering(Known):
         """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
         self.repeated: dict[OutletId, Repeated] = {}
         """Tensors that repeat others, and are written as soon as somebody wants to see them so."""
-        self.nowhere = Storage(Kind.ARENA, -1)
-        """The storage of views of which only shape and type count."""
         self._views: dict[OutletId, View | None] = {}
         self._hosted = 0
         self._read: set[int] = set()
         self._copies: dict[View, View] = {}
-        self.convs: list[tuple[NativeStep, Any]] = []
-        """Direct convolutions in blocks, with the steps that compute them; see `tract_cpu.products.pipeline`."""
         self.layout = layout
         self._homes = dict(wanted)
 
@@ -288,8 +282,8 @@ class Lowering(Known):
         shape = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
         return self.contiguous(replace(view, shape=shape)).stretched(view.shape)
 
-    def program(self) -> Program:
-        """The program, when all nodes were visited: outputs that are not where they belong are copied there."""
+    def drafted(self) -> Drafted:
+        """All steps, when all groups were lowered: outputs that are not where they belong are copied there."""
         outputs: list[View | None] = []
         for number, outlet in enumerate(self.model.outputs):
             view = self.view(outlet)
@@ -298,40 +292,26 @@ class Lowering(Known):
                 target = View.contiguous(home, view.element, view.shape)
                 self.copy(view, target)
                 view = target
-            outputs.append(self.places.view(view))
-        self.steps += self.draft.last_steps
-        draft, places = self.draft, self.places
-        loops = list(draft.loops)
-        for place, step in enumerate(self.steps):
-            for number, address in _addresses(step):
-                for move in places.root(address.storage).moves:
-                    loops[move.loop] = loops[move.loop].moving(ArgumentPlace(place, number), move.step, move.back)
-        steps = [places.step(step) for step in self.steps]
-        for loop in loops:
-            steps[loop.first] = loop.begun(steps[loop.first])
-        return Program(
-            tuple(steps),
-            draft.makers.finished(draft.constants, steps),
-            tuple(draft.arena),
-            tuple(outputs),
-            places.views(self._views),
-            self.born_in_blocks,
-            tuple(loops),
-            tuple(draft.inlined),
-            tuple(draft.kept),
-            tuple(draft.stages),
-            {symbol: number for number, stage in enumerate(draft.stages, 1) for symbol in stage.symbols},
+            outputs.append(view)
+        draft = self.draft
+        return Drafted(
+            steps=tuple(self.steps),
+            last_steps=tuple(draft.last_steps),
+            constants=draft.makers.finished(draft.constants, [*self.steps, *draft.last_steps]),
+            arena=tuple(draft.arena),
+            places=self.places,
+            outputs=tuple(outputs),
+            views=self._views,
+            blocked=self.born_in_blocks,
+            loops=tuple(draft.loops),
+            inlined=tuple(draft.inlined),
+            kept=tuple(draft.kept),
+            stages=tuple(draft.stages),
+            convs=tuple(draft.convs),
         )
 
     def _is_constant(self, outlet: OutletId) -> bool:
         return self.constant_array(outlet) is not None
-
-
-def _addresses(step: Step) -> list[tuple[int, Address]]:
-    """The addresses among the arguments of a step, with their numbers."""
-    if not isinstance(step, NativeStep):
-        return []
-    return [(number, one) for number, one in enumerate(step.arguments) if isinstance(one, Address)]
 
 
 @frozen

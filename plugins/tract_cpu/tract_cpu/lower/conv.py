@@ -22,7 +22,7 @@ from tract_cpu.lower.written_out import written_out
 from tract_cpu.place.blocked import bordered, operands_in_blocks, to_blocks
 from tract_cpu.place.chain import placed
 from tract_cpu.place.wholes import result_for
-from tract_cpu.products.direct import direct
+from tract_cpu.products.direct import Candidate, direct
 from tract_cpu.products.quantized import wire_conv
 from tract_cpu.products.weights import Weights
 from tract_cpu.products.windows import Axis, Parts, Source
@@ -53,11 +53,13 @@ def lower_conv(op: Conv, site: Site) -> str | None:
 
 
 def _add_direct(site: Site, parts: Parts) -> None:
-    """Add the call, and note it for the pass that joins convolutions row by row."""
-    conv = direct(site, parts)
-    step = conv.step()
-    add_steps(site, parts, [step])
-    site.lowering.convs.append((step, conv))
+    """Add the call, and note what may be computed row by row with others."""
+    lowering, conv, outlet = site.lowering, direct(site, parts), parts.chain.outlet
+    readers = [one.node for one in lowering.model.outlet(outlet).successors]
+    reader = readers[0] if len(readers) == 1 and outlet not in lowering.model.outputs else None
+    add_steps(site, parts, [conv.step()])
+    stays = outlet in lowering.born_in_blocks
+    lowering.draft.convs.append(Candidate(conv, lowering.owner, reader, stays))
 
 
 def _in_one_row(parts: Parts) -> Parts:

@@ -10,7 +10,6 @@ from tract_core.runtime.host import HostNode
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.group.groups import CpuGroup, Host
 from tract_cpu.group.walk import Refused
-from tract_cpu.products.pipeline import join_rows
 from tract_cpu.table import CPU, KINDS, MOVES
 
 
@@ -42,7 +41,6 @@ def lower_groups(
             raise GroupRefused(group, why)
         if why is not None:
             yield node, why
-    join_rows(lowering)
 
 
 def _lower(site: Site) -> str | None:

@@ -29,7 +29,7 @@ from tract_cpu.lower.softmax import narrowed, widened
 from tract_cpu.place.chain import PlacedChain
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import Argument, NativeStep, Step, ViewStep
-from tract_cpu.program.views import View, contiguous_strides
+from tract_cpu.program.views import NOWHERE, View, contiguous_strides
 from tract_cpu.table import CPU
 
 ROWS = Rows()
@@ -169,7 +169,7 @@ class _Gates:
     def _values(self, shape: Sequence[Dim]) -> list[int]:
         """The numbers of what is written. The gates that the product gives are the first tensors of the nest."""
         lowering, op, nest = self.lowering, self.op, self.nest
-        own = View.contiguous(lowering.nowhere, self.product.chain.expression.result, shape)
+        own = View.contiguous(NOWHERE, self.product.chain.expression.result, shape)
         for part in _parts(op, own, self.gates):
             nest.load(part.stretched(nest.shape), part.element)
         views: list[View] = []

@@ -11,7 +11,7 @@ from tract_cpu.kernels.border import BorderPlan
 from tract_cpu.place.chain import PlaceFn
 from tract_cpu.program.form import Blocked, Border, Form
 from tract_cpu.program.program import Argument, NativeStep
-from tract_cpu.program.views import View
+from tract_cpu.program.views import NOWHERE, View
 
 
 def only_blocked(lowering: Lowering, outlet: OutletId) -> Blocked | None:
@@ -24,7 +24,7 @@ def element_view(lowering: Lowering, outlet: OutletId, form: Form) -> View:
     fact = lowering.model.outlet_fact(outlet)
     element = lowering.element(fact.datum_type.storage)
     assert element is not None  # there is a form
-    return View.contiguous(lowering.nowhere, element, form.shape(fact.shape))
+    return View.contiguous(NOWHERE, element, form.shape(fact.shape))
 
 
 def bordered(lowering: Lowering, like: View, border: Border, fill: int = 0) -> View:

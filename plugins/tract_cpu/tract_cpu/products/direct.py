@@ -36,6 +36,20 @@ NEAR: Final = 1 << 18
 
 
 @frozen
+class Candidate:
+    """A direct convolution that may be computed row by row with others, by its result.
+
+    ``owner``: which model it is in, 0 for the outermost one. ``only_reader``: the node that alone reads the result,
+    once, if one does. ``stays``: whether the result is in blocks that are read as they are.
+    """
+
+    direct: Direct
+    owner: int
+    only_reader: int | None
+    stays: bool
+
+
+@frozen
 class Direct:
     """A direct convolution. ``loops``: over positions, with strides as `_loops` says; ``kernel``: the packed weights.
 

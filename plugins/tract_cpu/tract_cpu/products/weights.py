@@ -21,7 +21,7 @@ from tract_cpu.aligned import lasting
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.products.dots import of_narrow
-from tract_cpu.program.views import View, seen
+from tract_cpu.program.views import NOWHERE, View, seen
 
 
 @frozen
@@ -41,7 +41,7 @@ class Weights:
         element = lowering.element(DatumType.from_numpy(array.dtype))
         plain = array.transpose(order)
         back = [order.index(axis) for axis in range(array.ndim)]
-        view = element and View.contiguous(lowering.nowhere, element, plain.shape).transposed(back)
+        view = element and View.contiguous(NOWHERE, element, plain.shape).transposed(back)
         return view and Weights(view, plain)
 
     @property
@@ -84,7 +84,7 @@ def packed(
         return _in_groups(lowering, weights, (groups, int(runs), width), block, grouping)
     shape = (groups, runs, weights.inputs * prod(weights.window) * width)
     if weights.array is not None:
-        whole = View.contiguous(lowering.nowhere, element, shape)
+        whole = View.contiguous(NOWHERE, element, shape)
         pairs = list(_pieces(weights.view, whole, width, block))
         return lowering.made(shape, element, lambda array: _arranged(array, whole, pairs), weights.array)
     whole = View.contiguous(lowering.room(product(shape) * element.bytes), element, shape)

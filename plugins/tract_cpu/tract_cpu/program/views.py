@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from tract_llvm.language.types import U8, ElementType, bits_of, complex_of, numpy_type, part_of
@@ -42,6 +42,10 @@ class Storage:
 
     kind: Kind
     number: int
+
+
+NOWHERE: Final = Storage(Kind.ARENA, -1)
+"""The storage of views of which only shape and type count."""
 
 
 @frozen

@@ -12,15 +12,18 @@ from dataclasses import replace
 from math import prod
 from typing import Final, cast
 
+from tract_llvm.isa import Isa
+
 from tract_core.frozen import frozen
-from tract_cpu.draft.lowering import Lowering
+from tract_core.model.graph import OutletId
+from tract_cpu.draft.draft import Drafted
 from tract_cpu.kernels.border import BorderPlan
-from tract_cpu.kernels.conv import Ring
+from tract_cpu.kernels.conv import ConvPlan, Ring
 from tract_cpu.kernels.pipeline import PipelinePlan
-from tract_cpu.products.direct import NEAR, Direct
+from tract_cpu.products.direct import NEAR, Candidate, Direct
 from tract_cpu.products.windows import Parts, Source
 from tract_cpu.program.program import Argument, NativeStep, Step, touched
-from tract_cpu.program.views import Address, Storage, View
+from tract_cpu.program.views import NOWHERE, Address, Storage, View
 
 _LARGE: Final = 1 << 19
 """Bytes of a tensor that does not stay in the second cache beside what is read and written with it."""
@@ -37,33 +40,64 @@ _ALIGNED: Final = 64
 
 @frozen
 class Pipeline:
-    """Convolutions that one step computes. ``place``: of the step."""
+    """Convolutions that one step computes. ``place``: of the step among all."""
 
-    convs: tuple[Direct, ...]
+    convs: tuple[Candidate, ...]
     step: NativeStep
     place: int
 
 
-def join_rows(lowering: Lowering) -> None:
-    """Have convolutions computed row by row with those before them, where that is best: one step instead of several."""
-    if len(lowering.convs) < 2:
-        return
-    steps, gone = lowering.steps, set[int]()
-    places = {id(step): place for place, step in enumerate(steps)}
-    borders = {one.results[0]: place for place, one in enumerate(steps) if _fills_border(one)}
+def joined_by_rows(drafted: Drafted, isa: Isa, threads: int) -> Drafted:
+    """The same with convolutions computed row by row together with those before them, where that is best."""
+    if len(drafted.convs) < 2:
+        return drafted
+    places = _Places.of(drafted.steps)
     last: dict[Storage, Pipeline] = {}
-    for step, conv in lowering.convs:
-        place, parts = places[id(step)], conv.parts
-        before = last.pop(parts.source.view.storage, None)
-        longer = None if before is None else _longer(lowering, before, conv, place)
-        if longer is not None and before is not None:
-            gone |= {before.place} | {borders[one] for one in before.step.results if one in borders}
-            _give_up(lowering, before)
-            steps[place] = longer.step
-        if parts.chain.outlet in lowering.born_in_blocks and _is_regular(conv):
-            last[parts.result.storage] = longer or Pipeline((conv,), step, place)
-    if gone:
-        lowering.draft.without(gone)
+    steps, gone, unseen = list(drafted.steps), set[int](), set[OutletId]()
+    for conv in drafted.convs:
+        place = places.convs[conv.direct.step().arguments]
+        before = last.pop(conv.direct.parts.source.view.storage, None)
+        between = [] if before is None else steps[before.place + 1 : place]
+        step = None if before is None else _longer(before, conv, steps[place], between, _Machine(isa, threads))
+        if step is not None and before is not None:
+            gone |= {before.place} | {places.borders[one] for one in before.step.results if one in places.borders}
+            unseen |= {before.convs[-1].direct.parts.chain.outlet} if conv.owner == 0 else set()
+            steps[place] = step
+        found, convs = steps[place], (*before.convs, conv) if step is not None and before is not None else (conv,)
+        assert isinstance(found, NativeStep)  # it computes a convolution
+        if conv.stays and _is_regular(conv.direct):
+            last[conv.direct.parts.result.storage] = Pipeline(convs, found, place)
+    blocked = {outlet: one for outlet, one in drafted.blocked.items() if outlet not in unseen}
+    return replace(drafted, steps=tuple(steps), blocked=blocked).without(gone)
+
+
+@frozen
+class _Places:
+    """The places of steps: of convolutions by their arguments, of what fills borders by what it writes."""
+
+    convs: dict[tuple[Argument, ...], int]
+    borders: dict[Storage, int]
+
+    @staticmethod
+    def of(steps: Sequence[Step]) -> _Places:
+        """Those of all steps."""
+        found = _Places({}, {})
+        for place, step in enumerate(steps):
+            if not isinstance(step, NativeStep):
+                continue
+            if isinstance(step.kernel, ConvPlan):
+                found.convs[step.arguments] = place
+            elif isinstance(step.kernel, BorderPlan):
+                found.borders[step.results[0]] = place
+        return found
+
+
+@frozen
+class _Machine:
+    """``threads``: how many there may be to share strips."""
+
+    isa: Isa
+    threads: int
 
 
 def _is_regular(conv: Direct) -> bool:
@@ -75,34 +109,29 @@ def _is_regular(conv: Direct) -> bool:
     return ints and len(parts.axes) == 2 and parts.weights.array is not None and parts.grouping is None
 
 
-def _longer(lowering: Lowering, before: Pipeline, conv: Direct, place: int) -> Pipeline | None:
-    """The convolutions with one more, whose step is at ``place``, where that can be and is worth it."""
-    last = before.convs[-1].parts
-    model, outlet = lowering.model, last.chain.outlet
-    readers = [one.node for one in model.outlet(outlet).successors]
-    alone = outlet not in model.outputs and readers == [conv.parts.chain.nodes[0]]
-    same = conv.parts.source.view == last.result and conv.parts.has_batch == last.has_batch
-    between = lowering.steps[before.place + 1 : place]
-    if not (alone and same and _is_regular(conv) and _may_wait(before.step, between)):
+def _longer(
+    before: Pipeline, conv: Candidate, step: Step, between: Sequence[Step], machine: _Machine
+) -> NativeStep | None:
+    """The step that computes one convolution more, where that can be and is worth it.
+
+    ``step``: the one that computes it by itself; ``between``: those from the one before on.
+    """
+    assert isinstance(step, NativeStep)  # as it computes a convolution
+    last, parts = before.convs[-1], conv.direct.parts
+    alone = last.only_reader == parts.chain.nodes[0] and last.owner == conv.owner
+    same = parts.source.view == last.direct.parts.result and parts.has_batch == last.direct.parts.has_batch
+    if not (alone and same and _is_regular(conv.direct) and _may_wait(before.step, between)):
         return None
-    strips = _Strips((*before.convs, conv), lowering.threads)
-    return Pipeline(strips.convs, strips.step(lowering), place) if strips.are_worth_it() else None
+    strips = _Strips(tuple(one.direct for one in (*before.convs, conv)), machine.threads)
+    if not strips.are_worth_it():
+        return None
+    return replace(strips.step(machine.isa), nodes=(*before.step.nodes, *step.nodes), body=step.body, times=step.times)
 
 
 def _may_wait(step: NativeStep, others: Sequence[Step]) -> bool:
     """Whether a step may be done behind others: these neither touch what it writes nor write what it reads."""
     read = set(touched(step))
     return not any(set(step.results) & set(touched(one)) or set(one.results) & read for one in others)
-
-
-def _give_up(lowering: Lowering, before: Pipeline) -> None:
-    """What is between two convolutions has no memory."""
-    outlet = before.convs[-1].parts.chain.outlet
-    del lowering.blocked[outlet], lowering.born_in_blocks[outlet]
-
-
-def _fills_border(step: Step) -> bool:
-    return isinstance(step, NativeStep) and isinstance(step.kernel, BorderPlan)
 
 
 @frozen
@@ -138,16 +167,16 @@ class _Strips:
             return False
         return self._twice(self._count) < _TRAFFIC * sum(elements)
 
-    def step(self, lowering: Lowering) -> NativeStep:
+    def step(self, isa: Isa) -> NativeStep:
         """The call of the kernel."""
-        between, last = self._between(lowering.nowhere), self.convs[-1].parts
+        between, last = self._between(NOWHERE), self.convs[-1].parts
         views = [one.view for one in between]
         sources, results = [None, *views], [*views, None]
         ends = zip(self.convs, sources, results, strict=True)
-        convs = [one.in_rows(_elsewhere(one.parts, *both), lowering.isa.registers) for one, *both in ends]
+        convs = [one.in_rows(_elsewhere(one.parts, *both), isa.registers) for one, *both in ends]
         arguments: list[Argument] = [self._count]
         for one in convs:
-            arguments += [_placed(argument, lowering.nowhere) for argument in one.arguments()]
+            arguments += [_placed(argument) for argument in one.arguments()]
         for one in between:
             lanes, row = one.view.shape[-1], one.view.strides[self.convs[0].parts.axes[0].place]
             arguments += [one.begin, one.line, row, one.before * lanes, one.after * lanes]
@@ -248,6 +277,6 @@ def _elsewhere(parts: Parts, source: View | None, result: View | None) -> Parts:
     return parts if result is None else replace(parts, result=result)
 
 
-def _placed(argument: Argument, nowhere: Storage) -> Argument:
+def _placed(argument: Argument) -> Argument:
     """Instead of an address in scratch memory, where that is there."""
-    return argument.offset if isinstance(argument, Address) and argument.storage == nowhere else argument
+    return argument.offset if isinstance(argument, Address) and argument.storage == NOWHERE else argument
