@@ -32,6 +32,7 @@ from tract_cpu.group.grouping import CpuGrouping
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import Known
 from tract_cpu.group.walk import Refused
+from tract_cpu.lay_out.check import check_layout
 from tract_cpu.lay_out.layout import Layout, lay_out
 from tract_cpu.lower.groups import GroupRefused, lower_groups
 from tract_cpu.memory import arena_text, plan_memory
@@ -42,7 +43,7 @@ from tract_cpu.program.text import program_text
 from tract_cpu.schedule.schedule import put_together, schedule
 
 CHECK: Final = "TRACT_CHECK_PROGRAMS"
-"""Where this variable is set, the groups and the program of each model are looked through for faults."""
+"""Where this variable is set, what each pass gives is looked through for faults."""
 
 
 @frozen
@@ -146,6 +147,8 @@ def _known(model: TypedModel, target: Target) -> Known:
 def _laid_out(grouped: Grouped, target: Target) -> LaidOut:
     model, nodes, groups = grouped.model, grouped.nodes, grouped.groups
     layout = lay_out(_known(model, target), groups, {node.node: node for node in nodes}, model.outputs)
+    if os.environ.get(CHECK):
+        check_layout(model, groups, layout)
     return LaidOut(model, nodes, groups, layout)
 
 

@@ -40,7 +40,7 @@ def _faults_of(model: TypedModel, group: CpuGroup) -> Iterator[str]:
     if isinstance(group, Host) and len(group.nodes) > 1:
         yield "leaves several nodes to the host"
     if group.form is not None:
-        *_, last = group.nodes
+        last = group.nodes[len(group.nodes) - 1]
         yield from _not_in_blocks(model, OutletId(last), group.form)
     if isinstance(group, Epilogue):
         yield from _chain(model, group)
