@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console as RichConsole
 
-from tract_core.cli.console import PlainConsole, make_console
-from tract_core.cli.printed import Cell, Column, Table
-from tract_core.cli.terminal import Terminal
+from tract_core.cli.printing.console import PlainConsole, make_console
+from tract_core.cli.printing.printed import Cell, Column, Table
+from tract_core.cli.printing.terminal import Terminal
 
 TEXTS = st.lists(st.text("ab,é日本", min_size=1, max_size=5), min_size=1, max_size=3).map("\n".join)
 STYLED = TEXTS | st.tuples(TEXTS, st.sampled_from(["bold", "red"]))

@@ -12,8 +12,8 @@ import pytest
 from click.testing import Result
 from rich.console import Console
 
-from tract_core.cli.render import Show, describe, print_graph
-from tract_core.cli.terminal import Terminal
+from tract_core.cli.printing.render import Show, describe, print_graph
+from tract_core.cli.printing.terminal import Terminal
 from tract_core.model import TypedModel
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp

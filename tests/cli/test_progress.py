@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tract_core.cli import progress
-from tract_core.cli.progress import Progress
+from tract_core.cli.printing import progress
+from tract_core.cli.printing.progress import Progress
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ def test_there_must_be_two_models_to_compare(tract: Call, causal: Path) -> None:
 def test_a_runtime_that_shows_no_nodes_is_compared_all_the_same(
     tract: Call, causal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tract_core.cli.compare_stream.ObservablePlan", type("NoPlanIsOne", (), {}))
+    monkeypatch.setattr("tract_core.cli.commands.compare_stream.ObservablePlan", type("NoPlanIsOne", (), {}))
     found = tract(causal, "--pulse", 8, "-r", "cpu", "compare", "--stream", "--json")
     assert found.exit_code == 0, found.output
     assert json.loads(found.output)["compared"] == 3

@@ -22,8 +22,8 @@ import tract_onnx.frontend
 from click.testing import CliRunner, Result
 
 import tract_core.model.names
-from tract_core.cli import progress
 from tract_core.cli.frame import app
+from tract_core.cli.printing import progress
 
 HOSTILE = "\x1b[38;5;213m\x1b]0;title\x07\x9b2J\x08\r\x00\x7f\u202e\u2066\u061c\u2028\nFORGED"
 """Colours, the title, a cleared screen, marks of writing direction, and a line that the report does not have."""
@@ -181,7 +181,7 @@ def test_what_is_not_ours_is_guarded_too(tmp_path: Path, monkeypatch: pytest.Mon
         click.echo(click.style("c\x1b[2J", fg="red"))
         sys.stderr.write("d\x9b2J\n")
 
-    monkeypatch.setattr("tract_core.cli.dump_graph.dump", careless)
+    monkeypatch.setattr("tract_core.cli.commands.dump_graph.dump", careless)
     paths = write(tmp_path, MODEL)
     result = CliRunner().invoke(app, [str(paths["model"])], color=True)
     assert result.stdout == "a\\u001b]0;title\\u0007\x1b[31mb\x1b[0m\n\x1b[31mc\\u001b[2J\x1b[0m\n"

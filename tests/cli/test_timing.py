@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from tract_core.cli import profile_report, turns
-from tract_core.cli.turns import UNSTEADY, blas_threads, doubt, figures_of
+from tract_core.cli.commands import profile_report, turns
+from tract_core.cli.commands.turns import UNSTEADY, blas_threads, doubt, figures_of
 
 Call = Callable[..., Result]
 

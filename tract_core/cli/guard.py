@@ -1,7 +1,7 @@
 """What the command prints steers no terminal: what would, in the texts of files, is shown escaped.
 
 That holds for whatever is written to standard output and standard error, also by other libraries and by plugins.
-`tract_core.cli.console` writes around the guard, and escapes the texts itself.
+`tract_core.cli.printing.console` writes around the guard, and escapes the texts itself.
 """
 
 from __future__ import annotations

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tract_core.cli.global_flags import GlobalFlags
-from tract_core.cli.progress import Progress, restore_terminal
+from tract_core.cli.printing.progress import Progress, restore_terminal
 from tract_core.errors import InputError
 from tract_core.saving import discard_unfinished
 
 if TYPE_CHECKING:
     from tract_core.api import runtime as api
     from tract_core.api.runnable import Runnable
-    from tract_core.cli.console import Console
     from tract_core.cli.pipeline import Pipeline
+    from tract_core.cli.printing.console import Console
     from tract_core.model.typed import TypedModel
     from tract_core.runtime.protocol import Plan, Runtime
 
@@ -110,7 +110,7 @@ class Request(GlobalFlags):
     @cached_property
     def console(self) -> Console:
         """Where results are printed."""
-        from tract_core.cli.console import make_console
+        from tract_core.cli.printing.console import make_console
 
         return make_console(plain=self.machine_friendly)
 

@@ -166,4 +166,4 @@ def tract_commands() -> Mapping[str, str]:
     """The subcommands of ``tract``."""
     with_model = ("dump", "run", "bench", "compare", "doctor", "save", "cook")
     names = (*with_model, "list-ops", "list-runtimes", "list-transforms", "plugins", "help")
-    return {name: f"tract_core.cli.{name.replace('-', '_')}:command" for name in names}
+    return {name: f"tract_core.cli.commands.{name.replace('-', '_')}:command" for name in names}

@@ -12,7 +12,7 @@ from tract_pulse.transform import Pulse
 
 from tract_core.api.runtime import runtime_for_name
 from tract_core.cli.assertions import Assertions
-from tract_core.cli.compare_stream import Pair, verdicts_of
+from tract_core.cli.commands.compare_stream import Pair, verdicts_of
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.runtime.streams import Streams
 from tract_core.transforms.apply import apply_transform

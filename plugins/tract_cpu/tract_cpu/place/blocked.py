@@ -14,11 +14,6 @@ from tract_cpu.program.program import Argument, NativeStep
 from tract_cpu.program.views import NOWHERE, View
 
 
-def only_blocked(lowering: Lowering, outlet: OutletId) -> Blocked | None:
-    """A tensor that is there in blocks, and not with its axes as its shape says."""
-    return None if lowering.is_plain(outlet) else lowering.blocked.get(outlet)
-
-
 def element_view(lowering: Lowering, outlet: OutletId, form: Form) -> View:
     """The shape and the type of a tensor in blocks, in no memory of its own yet."""
     fact = lowering.model.outlet_fact(outlet)

@@ -40,7 +40,7 @@ def _as_json(slot: Slot) -> dict[str, Any]:
 
 
 def _print(request: Request, sides: dict[str, list[Slot]]) -> None:
-    from tract_core.cli.printed import Column, Table
+    from tract_core.cli.printing.printed import Column, Table
 
     table = Table((Column(), Column("name", style="bold"), Column("shape"), Column("type")))
     for side, slots in sides.items():

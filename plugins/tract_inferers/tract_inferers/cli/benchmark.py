@@ -77,7 +77,7 @@ def _measured(request: Request, file: str, batch_sizes: list[int], count: int, f
 
 
 def _print(request: Request, file: str, found: list[Figure]) -> None:
-    from tract_core.cli.printed import Column, Table
+    from tract_core.cli.printing.printed import Column, Table
     from tract_inferers.cli.plot import plotted
 
     unit, scale = ("us", 1e3) if max(figure.mean for figure in found) < 1 else ("ms", 1.0)

@@ -41,7 +41,7 @@ def command(request: Request, file: str, batch_size: int, **flags: Any) -> None:
 
 
 def _as_json(sides: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    from tract_core.cli.show import fact_of, plain
+    from tract_core.cli.commands.show import fact_of, plain
 
     return {
         side: {name: {"fact": fact_of(array), "values": plain(array)} for name, array in arrays.items()}
@@ -53,8 +53,8 @@ def _as_json(sides: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def _print(request: Request, file: str, agents: int, step: Step, sides: dict[str, dict[str, Any]]) -> None:
     import numpy as np
 
-    from tract_core.cli.run_once import PRINTED
-    from tract_core.cli.show import summary
+    from tract_core.cli.commands.run_once import PRINTED
+    from tract_core.cli.commands.show import summary
 
     told = f" for {agents} agent{'s' * (agents > 1)}, {step.seconds * 1e3 / agents:.4g} ms each"
     request.console.line((file, "bold"), ": ", (f"{step.seconds * 1e3:.4g} ms", "bold"), told)

@@ -112,7 +112,7 @@ def _looked_at(folder: Path | None) -> tuple[Contents | None, str | None]:
 
 def _print(request: Request, found: dict[str, Any]) -> None:
     from tract_core.api.display import size
-    from tract_core.cli.printed import Column, Table
+    from tract_core.cli.printing.printed import Column, Table
 
     if found["problem"] is not None:
         request.console.line((f"nothing is kept: {found['problem']}", "yellow"))

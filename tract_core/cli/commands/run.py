@@ -34,6 +34,6 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(request: Request, **flags: Any) -> None:
     """Run MODEL once, on the inputs of a bundle or on random ones."""
-    from tract_core.cli.run_once import run_once
+    from tract_core.cli.commands.run_once import run_once
 
     run_once(request, flags)

@@ -35,10 +35,10 @@ def command(request: Request, as_json: bool, sample_rate: float | None, **flags:
     A turn of a model that takes its signal in pulses is one pulse.
     """
     from tract_core.cli.assertions import check_assertions, check_outputs
+    from tract_core.cli.commands.profile_report import write_trace
+    from tract_core.cli.commands.turns import figures_of, seconds_of_turns, warm_up
     from tract_core.cli.inputs import whole_inputs_for
-    from tract_core.cli.profile_report import write_trace
     from tract_core.cli.signals import first_turn
-    from tract_core.cli.turns import figures_of, seconds_of_turns, warm_up
 
     model = request.typed_model()
     check_assertions(model, flags)
@@ -69,7 +69,7 @@ def _of_a_pulse(model: TypedModel, figures: dict[str, Any], sample_rate: float |
 
 
 def _print(request: Request, figures: dict[str, Any], as_json: bool) -> None:
-    from tract_core.cli.turns import doubt, not_made_for_speed
+    from tract_core.cli.commands.turns import doubt, not_made_for_speed
     from tract_core.cli.warn import tell
 
     if as_json:

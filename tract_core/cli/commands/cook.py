@@ -39,6 +39,6 @@ def command(request: Request, **flags: Any) -> None:
     FILE is written only if the outputs agree within --approx, for several sizes of each symbol. The report says how
     many operators there are, how large the file is, and how long loading takes, for MODEL and for FILE.
     """
-    from tract_core.cli.cook_model import cook
+    from tract_core.cli.commands.cook_model import cook
 
     cook(request, flags)

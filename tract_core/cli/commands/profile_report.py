@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import numpy as np
 
+from tract_core.cli.commands.turns import figures_of, not_made_for_speed, seconds_of_turns, warm_up
 from tract_core.cli.inputs import inputs_for
-from tract_core.cli.printed import Column, Table
-from tract_core.cli.turns import figures_of, not_made_for_speed, seconds_of_turns, warm_up
+from tract_core.cli.printing.printed import Column, Table
 from tract_core.cli.warn import tell
 from tract_core.runtime.parts import Part, body_at
 from tract_core.runtime.profile import chrome_trace, profile
@@ -20,7 +20,7 @@ from tract_core.runtime.work import Ceilings, Work
 from tract_core.saving import whole_file
 
 if TYPE_CHECKING:
-    from tract_core.cli.render import Show
+    from tract_core.cli.printing.render import Show
     from tract_core.cli.request import Request
     from tract_core.model.typed import TypedModel
 

@@ -22,8 +22,8 @@ def command(request: Request, as_json: bool) -> None:
     contradict the operators, unsafe paths, limits, symbols; and what is fine. It works on files that do not load. The
     exit status is 0 when MODEL would load and run on the runtime of -r, else 1.
     """
-    from tract_core.cli.diagnosis import diagnose
-    from tract_core.cli.doctor_report import as_text, print_report
+    from tract_core.cli.commands.diagnosis import diagnose
+    from tract_core.cli.commands.doctor_report import as_text, print_report
 
     with request.progress("examining"):
         diagnosis = diagnose(request)

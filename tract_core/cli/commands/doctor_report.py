@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from tract_core.analysis.findings import Finding, Sheet
 from tract_core.api.display import size
-from tract_core.cli.console import Console
-from tract_core.cli.diagnosis import LARGEST, Diagnosis
-from tract_core.cli.printed import Column, Styled, Table
+from tract_core.cli.commands.diagnosis import LARGEST, Diagnosis
+from tract_core.cli.printing.console import Console
+from tract_core.cli.printing.printed import Column, Styled, Table
 from tract_core.texts import printable
 
 _TITLES: Final = {

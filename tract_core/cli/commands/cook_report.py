@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tract_core.api.display import size
-from tract_core.cli.cook_compare import Comparison
-from tract_core.cli.printed import Column, Table
+from tract_core.cli.commands.cook_compare import Comparison
+from tract_core.cli.printing.printed import Column, Table
 from tract_core.frozen import frozen
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tract_core.cli.console import Console
-from tract_core.cli.printed import Column, Table
+from tract_core.cli.printing.console import Console
+from tract_core.cli.printing.printed import Column, Table
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.dims.names import write_name

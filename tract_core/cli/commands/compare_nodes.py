@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tract_core.cli.assertions import AssertionFailed, Assertions, check_assertions, check_outputs
-from tract_core.cli.compare_report import Reference, Verdict, print_verdicts
-from tract_core.cli.halves import halves_in
+from tract_core.cli.commands.compare_report import Reference, Verdict, print_verdicts
+from tract_core.cli.commands.halves import halves_in
 from tract_core.cli.inputs import whole_inputs_for
 from tract_core.cli.pipeline import wired
 from tract_core.cli.signals import first_turn

@@ -18,7 +18,7 @@ from tract_core.texts import printable_lines
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
-    from tract_core.cli.printed import Cell, Styled, Table
+    from tract_core.cli.printing.printed import Cell, Styled, Table
 
 
 WIDE: Final = 10_000

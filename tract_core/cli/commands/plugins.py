@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 if TYPE_CHECKING:
-    from tract_core.cli.console import Console
-    from tract_core.cli.printed import Table
+    from tract_core.cli.printing.console import Console
+    from tract_core.cli.printing.printed import Table
     from tract_core.plugins import PluginRecord, Registry
 
 _STYLE = {"available": "cyan", "loaded": "green", "failed": "red", "blocked": "dim", "incompatible": "yellow"}
@@ -97,7 +97,7 @@ def _as_json(record: PluginRecord, registry: Registry, unusable: dict[str, str])
 
 
 def _print(records: Iterable[PluginRecord], unusable: dict[str, str], verbose: bool) -> None:
-    from tract_core.cli.console import make_console
+    from tract_core.cli.printing.console import make_console
 
     console = make_console()
     console.table(_table(records))
@@ -108,7 +108,7 @@ def _print(records: Iterable[PluginRecord], unusable: dict[str, str], verbose: b
 
 
 def _table(records: Iterable[PluginRecord]) -> Table:
-    from tract_core.cli.printed import Column, Table
+    from tract_core.cli.printing.printed import Column, Table
 
     titles = ("plugin", "distribution", "version", "state")
     table = Table((*(Column(title, whole=True) for title in titles), Column("hooks")))

@@ -39,6 +39,6 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(request: Request, **flags: Any) -> None:
     """Print the graph of MODEL at the stage of --pass (default: after everything that changes it)."""
-    from tract_core.cli.dump_graph import dump
+    from tract_core.cli.commands.dump_graph import dump
 
     dump(request, flags)

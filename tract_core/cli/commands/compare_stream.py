@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tract_core.cli.assertions import Assertions, check_assertions, check_outputs
-from tract_core.cli.compare_nodes import as_all_outputs, by_name, conclude, every_tensor, output_names
-from tract_core.cli.compare_report import Reference, Verdict, print_verdicts
-from tract_core.cli.halves import halves_in
+from tract_core.cli.commands.compare_nodes import as_all_outputs, by_name, conclude, every_tensor, output_names
+from tract_core.cli.commands.compare_report import Reference, Verdict, print_verdicts
+from tract_core.cli.commands.halves import halves_in
 from tract_core.cli.inputs import whole_inputs_for
 from tract_core.cli.signals import PULSES, lateness, part, pulses, size_of
 from tract_core.errors import InputError

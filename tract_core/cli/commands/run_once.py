@@ -11,9 +11,9 @@ import click
 import numpy as np
 
 from tract_core.cli.assertions import AssertionFailed, Assertions, check_assertions
+from tract_core.cli.commands.profile_report import write_trace
+from tract_core.cli.commands.show import fact_of, holds_arrays_only, plain, save_npz, summary
 from tract_core.cli.inputs import whole_inputs_for
-from tract_core.cli.profile_report import write_trace
-from tract_core.cli.show import fact_of, holds_arrays_only, plain, save_npz, summary
 from tract_core.cli.signals import first_turn, outputs_for
 from tract_core.data import DatumType
 from tract_core.data.boxes import tensors_in

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tract_core.cli.assertions import asserts_anything, check_assertions, check_outputs
 from tract_core.cli.inputs import inputs_for
 from tract_core.cli.pipeline import wired
-from tract_core.cli.render import Show, names_of_sizes, print_graph
+from tract_core.cli.printing.render import Show, names_of_sizes, print_graph
 from tract_core.cli.writing import exports, write_exports
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph
@@ -38,17 +38,17 @@ def dump(request: Request, flags: Flags) -> None:
     elif flags["audit_json"]:
         print_json(audit(_typed(model)))
     elif flags["dot"] is not None or flags["svg"] is not None:
-        from tract_core.cli.draw import draw
+        from tract_core.cli.commands.draw import draw
 
         draw(request, model, flags, _chosen(model, flags))
     elif flags["as_json"]:
-        from tract_core.cli.profile_report import measured
+        from tract_core.cli.commands.profile_report import measured
 
         print_json(json.dumps(measured(request, wired(model), flags), indent=1))
     elif flags["summary"]:
         print_summary(request, model)
     elif flags["profile"] and not flags["quiet"]:
-        from tract_core.cli.profile_report import measured, print_profile
+        from tract_core.cli.commands.profile_report import measured, print_profile
 
         running = _running(request, wired(model))
         print_profile(request, running, measured(request, running, flags), _show(request, running, flags))
@@ -56,7 +56,7 @@ def dump(request: Request, flags: Flags) -> None:
         shown = _running(request, _typed(model)) if flags["explain"] else model
         print_graph(request.console, shown, _show(request, shown, flags))
     if flags["trace"]:
-        from tract_core.cli.profile_report import write_trace
+        from tract_core.cli.commands.profile_report import write_trace
 
         typed = wired(model)
         write_trace(request, typed, flags, inputs_for(request, typed, {**flags, "random": True}))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import numpy as np
 
-from tract_core.cli.halves import Half, half_of, what_is_normal
-from tract_core.cli.show import plain
+from tract_core.cli.commands.halves import Half, half_of, what_is_normal
+from tract_core.cli.commands.show import plain
 from tract_core.frozen import frozen
 from tract_core.testing.tolerance import distances
 

@@ -73,7 +73,7 @@ class Progress:
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
         from tract_core.cli.guard import unguarded
-        from tract_core.cli.terminal import SafeConsole
+        from tract_core.cli.printing.terminal import SafeConsole
 
         encoding: str = getattr(unguarded(sys.stderr), "encoding", "")
         spinner = "dots" if "utf" in encoding.lower() else "line"

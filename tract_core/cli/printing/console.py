@@ -1,6 +1,6 @@
 """Where results are printed: a terminal as wide as it is, or anything else, where nothing is cut short.
 
-Only `tract_core.cli.terminal` draws lines and tables with rich, whose import takes longer than many a command.
+Only `tract_core.cli.printing.terminal` draws lines and tables with rich, whose import takes longer than many a command.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import IO, Final, Protocol
 
 from tract_core.cli.guard import unguarded
-from tract_core.cli.printed import Cell, Column, Styled, Table
+from tract_core.cli.printing.printed import Cell, Column, Styled, Table
 from tract_core.texts import printable_lines
 
 GAP: Final = "  "
@@ -36,7 +36,7 @@ def make_console(*, plain: bool = False) -> Console:
     """Standard output. ``plain``: without colours, and as wide as if it were no terminal."""
     if plain or not (sys.stdout.isatty() or _is_forced()):
         return PlainConsole(unguarded(sys.stdout))
-    from tract_core.cli.terminal import standard_output
+    from tract_core.cli.printing.terminal import standard_output
 
     return standard_output()
 

@@ -63,8 +63,8 @@ def command(request: Request, **flags: Any) -> None:
     Tensors are compared by name, in the order of evaluation. Each node gets the reference's tensors as inputs where
     the reference has them, so that only the nodes that are wrong differ.
     """
-    from tract_core.cli.compare_nodes import compare
-    from tract_core.cli.compare_stream import compare_stream
+    from tract_core.cli.commands.compare_nodes import compare
+    from tract_core.cli.commands.compare_stream import compare_stream
 
     if sum(bool(flags[name]) for name in ("partner", "against", "stage", "npz", "twice", "stream")) != 1:
         raise click.UsageError("say what to compare with: one of --with, --against, --stage, --npz, --twice, --stream")

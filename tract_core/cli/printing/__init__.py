@@ -1,0 +1,1 @@
+"""What is printed, as data, and what draws it."""
