@@ -100,13 +100,7 @@ class Grouping(Generic[G]):
 
     def given_by(self, nodes: Sequence[int]) -> Iterator[OutletId]:
         """The tensors of nodes that somebody else reads, or the caller."""
-        inside = set(nodes)
-        for number in nodes:
-            for outlet in self.model.nodes[number].outlets():
-                readers = self.model.outlet(outlet).successors
-                outside = outlet in self.model.outputs or any(one.node not in inside for one in readers)
-                if outside or number == nodes[-1]:
-                    yield outlet
+        return given_by(self.model, nodes)
 
     def is_constant(self, outlet: OutletId) -> bool:
         """Whether a tensor is part of the model, as an array: not as sizes, which are computed."""
@@ -158,6 +152,20 @@ class Grouping(Generic[G]):
         early = self.begin_early(host) if host is not None and free else None
         self._add(early)
         return self.has(outlet)
+
+
+def given_by(model: TypedModel, nodes: Sequence[int]) -> Iterator[OutletId]:
+    """The tensors of a group with these nodes that somebody else reads, or the caller; all of its last node."""
+    inside = set(nodes)
+    for number in nodes:
+        last = number == nodes[-1]
+        for outlet in model.nodes[number].outlets():
+            if (
+                last
+                or outlet in model.outputs
+                or any(one.node not in inside for one in model.outlet(outlet).successors)
+            ):
+                yield outlet
 
 
 def is_constant(model: TypedModel, outlet: OutletId) -> bool:

@@ -74,9 +74,10 @@ class Formed:
 
 @frozen
 class Grouped(Formed):
-    """A model with its groups, in the order in which they are computed."""
+    """A model with its groups, in the order in which they are computed. ``known``: what was found out on the way."""
 
     groups: tuple[CpuGroup, ...]
+    known: Known
 
     def text(self) -> str:
         """A line for each group: its kind, its nodes; below it, what it reads and computes."""
@@ -133,23 +134,25 @@ def _formed(model: TypedModel, target: Target) -> Formed:
 
 
 def _grouped(formed: Formed, target: Target, refused: Refused = MappingProxyType({})) -> Grouped:
-    groups = CpuGrouping(_known(formed.model, target), formed.nodes, refused).found()
+    known = _known(formed.model, target)
+    groups = CpuGrouping(known, formed.nodes, refused).found()
     if os.environ.get(CHECK):
         check_groups(formed.model, groups)
-    return Grouped(formed.model, formed.nodes, groups)
+    return Grouped(formed.model, formed.nodes, groups, known)
 
 
-def _known(model: TypedModel, target: Target) -> Known:
-    """What is known of a model before anything has a place."""
-    return Known(model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd)
+def _known(model: TypedModel, target: Target, like: Known | None = None) -> Known:
+    """What is known of a model before anything has a place. ``like``: as in `Known`."""
+    return Known(model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd, like=like)
 
 
 def _laid_out(grouped: Grouped, target: Target) -> LaidOut:
     model, nodes, groups = grouped.model, grouped.nodes, grouped.groups
-    layout = lay_out(_known(model, target), groups, {node.node: node for node in nodes}, model.outputs)
+    known = _known(model, target, grouped.known)
+    layout = lay_out(known, groups, {node.node: node for node in nodes}, model.outputs)
     if os.environ.get(CHECK):
         check_layout(model, groups, layout)
-    return LaidOut(model, nodes, groups, layout)
+    return LaidOut(model, nodes, groups, known, layout)
 
 
 def _chosen(laid_out: LaidOut, target: Target) -> Chosen:
@@ -164,15 +167,13 @@ def _chosen(laid_out: LaidOut, target: Target) -> Chosen:
             laid_out = _laid_out(_grouped(laid_out, target, refused), target)
     if os.environ.get(CHECK):
         check_program(put_together(drafted), laid_out.model, target.known)
-    return Chosen(laid_out.model, laid_out.nodes, laid_out.groups, laid_out.layout, drafted)
+    return Chosen(laid_out.model, laid_out.nodes, laid_out.groups, laid_out.known, laid_out.layout, drafted)
 
 
 def _drafted(laid_out: LaidOut, target: Target) -> Drafted:
     """The steps. Raises `GroupRefused` where a group is none."""
-    model, layout = laid_out.model, laid_out.layout
-    lowering = Lowering(
-        model, target.isa, layout=layout, known=target.known, threads=target.threads, winograd=target.winograd
-    )
+    options: dict[str, Any] = {"threads": target.threads, "winograd": target.winograd, "like": laid_out.known}
+    lowering = Lowering(laid_out.model, target.isa, layout=laid_out.layout, known=target.known, **options)
     lowering.take_inputs()
     for node, why in lower_groups(lowering, laid_out.groups, {node.node: node for node in laid_out.nodes}):
         lowering.host(node, why)

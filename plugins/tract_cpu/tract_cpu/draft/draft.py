@@ -95,6 +95,8 @@ class Drafted:
 
     def without(self, gone: Collection[int]) -> Drafted:
         """Without some steps, by their places. Nobody names one of them."""
+        if not gone:
+            return self
         behind = list(accumulate((place not in gone for place in range(len(self.steps))), initial=0))
         return replace(
             self,
@@ -111,7 +113,8 @@ StepT = TypeVar("StepT", bound=Step)
 
 def _renumbered(step: StepT, behind: Sequence[int]) -> StepT:
     """A step that names others by their new places. ``behind``: how many are left before each old place."""
-    if not isinstance(step, NativeStep):
+    names = isinstance(step, NativeStep) and any(isinstance(one, StepNumber | ArgumentPlace) for one in step.arguments)
+    if not names or not isinstance(step, NativeStep):
         return step
     arguments = (
         replace(one, place=behind[one.place]) if isinstance(one, StepNumber | ArgumentPlace) else one

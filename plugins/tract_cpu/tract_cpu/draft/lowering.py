@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from types import MappingProxyType
+from typing import Any
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
@@ -54,12 +55,13 @@ class Lowering(Known):
         wanted: Mapping[OutletId, Storage] = MappingProxyType({}),
         threads: int = 1,
         winograd: bool = True,
+        like: Known | None = None,
     ) -> None:
         """``around``: what the body is part of. ``layout``: where tensors are written; ``wanted``: outputs, where so.
 
         The others are as in `Known`.
         """
-        super().__init__(model, isa, around, known, threads=threads, winograd=winograd)
+        super().__init__(model, isa, around, known, threads=threads, winograd=winograd, like=like)
         self.draft = Draft() if around is None else around.draft
         self.owner = self.draft.models
         self.draft.models += 1
@@ -82,11 +84,10 @@ class Lowering(Known):
         self.layout = layout
         self._homes = dict(wanted)
 
-    def inside(self, body: TypedModel, layout: Layout, wanted: Mapping[OutletId, Storage]) -> Lowering:
-        """For a body, whose steps are added behind those that there are."""
-        return Lowering(
-            body, self.isa, self, layout=layout, wanted=wanted, threads=self.threads, winograd=self.winograd
-        )
+    def inside(self, known: Known, layout: Layout, wanted: Mapping[OutletId, Storage]) -> Lowering:
+        """For a body, whose steps are added behind those that there are. ``known``: what is known of it."""
+        options: dict[str, Any] = {"threads": self.threads, "winograd": self.winograd, "like": known}
+        return Lowering(known.model, self.isa, self, layout=layout, wanted=wanted, **options)
 
     def attempt(self, lower: Callable[[], None]) -> None:
         """Call a function that adds to the program. Where it raises, the program is as it was before."""

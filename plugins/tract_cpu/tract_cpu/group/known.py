@@ -41,16 +41,20 @@ class Known:
         *,
         threads: int = 1,
         winograd: bool = True,
+        like: Known | None = None,
     ) -> None:
-        """``around``: what the body is part of. ``known``: symbols that no input gives, but whoever runs the model."""
+        """``around``: what the body is part of. ``known``: symbols that no input gives, but whoever runs the model.
+
+        ``like``: what another pass knew of the same model at last, so that it is not found out again.
+        """
         self.model, self.isa = model, isa
         self.threads, self.winograd = threads, winograd
         self.is_body = around is not None
-        plan = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], model.symbols.definitions)
-        self.given_at_begin = known | plan.symbols if around is None else around.given_at_begin
+        before = like or around
+        self.given_at_begin = before.given_at_begin if before is not None else known | _given_by_inputs(model)
         self.given: frozenset[str] = self.given_at_begin if around is None else around.given
-        self.forms: dict[int, Forms | None] = {}
-        self._around: dict[int, tuple[frozenset[str], str | None]] = {}  # see why_unfit
+        self.forms: dict[int, Forms | None] = {} if like is None else like.forms
+        self._around: dict[int, tuple[frozenset[str], str | None]] = {} if like is None else like._around
         self._allowed = run_limit(model.limits)
 
     def element(self, kind: object) -> ElementType | None:
@@ -133,3 +137,8 @@ class Known:
     def _facts_around(self, node: int) -> list[TypedFact]:
         typed = self.model.nodes[node]
         return [self.model.outlet_fact(outlet) for outlet in [*typed.outlets(), *typed.inputs]]
+
+
+def _given_by_inputs(model: TypedModel) -> frozenset[str]:
+    facts = [model.outlet_fact(outlet) for outlet in model.inputs]
+    return BindingPlan.of(facts, model.symbols.definitions).symbols

@@ -32,7 +32,7 @@ class Layouts:
 
     def born_as(self, outlet: OutletId, form: Form) -> bool:
         """Whether a tensor was written in blocks of a form, or is there so by now."""
-        return form in {self._born.get(outlet), self._blocks.get(outlet)}
+        return self._born.get(outlet) == form or self._blocks.get(outlet) == form
 
     def read(self, outlet: OutletId, form: Form | None) -> None:
         """Somebody reads a tensor in blocks of a form, or plain: it is there so from now on."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tract_core.compile.groups import outlet_text
+from tract_core.compile.groups import given_by, outlet_text
 from tract_core.model.graph import InletId, OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AxisOp
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.pad import Pad
 from tract_cpu.group.groups import CpuGroup
-from tract_cpu.lay_out.layout import Inside, Layout, Own, PartOf, Placement, SameAs, Wanted, given_by
+from tract_cpu.lay_out.layout import Inside, Layout, Own, PartOf, Placement, SameAs, Wanted
 
 
 def check_layout(model: TypedModel, groups: Sequence[CpuGroup], layout: Layout) -> None:
@@ -24,7 +24,7 @@ def check_layout(model: TypedModel, groups: Sequence[CpuGroup], layout: Layout) 
 def faults(model: TypedModel, groups: Sequence[CpuGroup], layout: Layout) -> Iterator[str]:
     """What is wrong with the layout of groups, a sentence each; nothing if all is well."""
     for number, group in enumerate(groups):
-        for outlet in given_by(model, group):
+        for outlet in given_by(model, group.nodes):
             places = layout.plain if group.form is None else layout.blocks
             if outlet not in places:
                 yield f"group {number} gives {outlet_text(model, outlet)}, which has no place"

@@ -7,10 +7,10 @@ view on them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 
-from tract_core.compile.groups import outlet_text
+from tract_core.compile.groups import given_by, outlet_text
 from tract_core.dims import Dim, dim_max, is_one, product
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -105,23 +105,12 @@ class Layout:
         """A line for each tensor that a group gives, in order."""
         lines: list[str] = []
         for group in groups:
-            for outlet in given_by(model, group):
+            for outlet in given_by(model, group.nodes):
                 found = (self.plain if group.form is None else self.blocks).get(outlet)
                 if found is not None:
                     blocks = "" if group.form is None else f"{group.form}, "
                     lines.append(f"{outlet_text(model, outlet)}: {blocks}{found.text(model)}")
         return "\n".join(lines) + "\n"
-
-
-def given_by(model: TypedModel, group: CpuGroup) -> Iterator[OutletId]:
-    """The tensors of a group that somebody else reads, or the caller."""
-    inside = set(group.nodes)
-    for number in group.nodes:
-        for outlet in model.nodes[number].outlets():
-            readers = model.outlet(outlet).successors
-            outside = outlet in model.outputs or any(one.node not in inside for one in readers)
-            if outside or number == group.nodes[-1]:
-                yield outlet
 
 
 def lay_out(
@@ -133,7 +122,7 @@ def lay_out(
         node = nodes[group.nodes[0]]
         if known.wants_reading(node):
             known.learn(node)
-        for outlet in given_by(known.model, group):
+        for outlet in given_by(known.model, group.nodes):
             placing.place(outlet, group.form)
         if isinstance(group, Host) and node.binds:
             known.learn(node)

@@ -112,7 +112,8 @@ def add_steps(
         raise Unfit(f"{where}: {error.problem}") from None
     grouping = CpuGrouping(_known(around, body), nodes)
     groups = grouping.found()
-    lowering = around.inside(body, lay_out(_known(around, body), groups, grouping.nodes, wanted), wanted)
+    layout = lay_out(_known(around, body, grouping.known), groups, grouping.nodes, wanted)
+    lowering = around.inside(grouping.known, layout, wanted)
     for outlet, view in inputs.items():
         lowering.place(outlet, replace(view, shape=tuple(body.outlet_fact(outlet).shape)))
     try:
@@ -129,9 +130,9 @@ def add_steps(
             lowering.copy(view, target.view)
 
 
-def _known(around: Lowering, body: TypedModel) -> Known:
-    """What is known of a body before anything in it has a place."""
-    return Known(body, around.isa, around, threads=around.threads, winograd=around.winograd)
+def _known(around: Lowering, body: TypedModel, like: Known | None = None) -> Known:
+    """What is known of a body before anything in it has a place. ``like``: as in `Known`."""
+    return Known(body, around.isa, around, threads=around.threads, winograd=around.winograd, like=like)
 
 
 def done(site: Site, how: str, first: int, inputs: Sequence[View], bodies: Sequence[tuple[TypedModel, Dim]]) -> None:
