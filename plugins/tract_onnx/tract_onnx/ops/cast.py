@@ -27,7 +27,7 @@ _SATURATING: Final = frozenset({DatumType.F8E4M3FN, DatumType.F8E4M3FNUZ, DatumT
 @onnx_op(ROWS, "Cast")
 def cast_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """The element type is given by name, as ``"FLOAT"``"""
-    name = node.string("to")
+    name = node.text("to")
     try:
         number = onnx.TensorProto.DataType.Value(name)
     except ValueError:

@@ -23,7 +23,7 @@ def center_crop_pad(node: OnnxNode, wire: Wiring) -> OutletId:
     """On some axes, the middle of ``x``, or ``x`` amid zeros; an odd element is cut off, or added, at the end"""
     x, wanted = wire.input(0), wire.sizes(wire.input(1))
     rank = wire.rank(x)
-    axes = wire.axes(node.ints("axes", tuple(range(rank))), rank)
+    axes = node.axes("axes", rank, range(rank))
     if not may_equal(wire.shape(wanted)[0], len(axes)):
         raise FactError(f"CenterCropPad wants {len(axes)} sizes for axes {axes}, found {wire.fact(wanted)}")
     sizes = {axis: _element(wire, wanted, place) for place, axis in enumerate(axes)}

@@ -22,11 +22,11 @@ ROWS = Rows()
 @onnx_op(ROWS, "ConvTranspose")
 def deconv(node: OnnxNode, wire: Wiring) -> OutletId:
     """Data (batch, channels, places), a kernel (channels, outputs of a group, places), and a bias"""
-    x, kernel, bias = wire.input(0), wire.input(1), wire.optional(2)
+    x, kernel, bias = wire.input(0), wire.input(1), wire.optional_input(2)
     kernel_sizes = kernel_shape(node, wire, kernel)
     if wire.rank(x) != wire.rank(kernel):
         raise FactError(f"a kernel of as many axes as the data is wanted, found {wire.fact(kernel)} for {wire.fact(x)}")
-    rank, group = len(kernel_sizes), node.int("group", 1)
+    rank, group = len(kernel_sizes), node.integer("group", 1)
     extra = per_axis(node, "output_padding", rank, 0)
     strides, dilations = per_axis(node, "strides", rank, 1), per_axis(node, "dilations", rank, 1)
     pads = padding(node, rank)
@@ -45,7 +45,7 @@ def deconv(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _pads_for(node: OnnxNode, written: list[Dim]) -> Padding:
     """What is cut off from what is written, so that the attribute ``output_shape`` is left."""
-    wanted = node.ints("output_shape")[-len(written) :]
+    wanted = node.integers("output_shape")[-len(written) :]
     if len(wanted) != len(written):
         raise FactError(f"attribute 'output_shape' is {list(wanted)}, {len(written)} sizes are wanted")
     upper = node.choice("auto_pad", AUTO_PADS, "NOTSET") == "SAME_UPPER"

@@ -30,12 +30,12 @@ def deform_conv(node: OnnxNode, wire: Wiring) -> OutletId:
         dilations=per_axis(node, "dilations", rank, 1),
         before=pads[:rank],
         after=pads[rank:],
-        group=node.int("group", 1),
-        offset_group=node.int("offset_group", 1),
+        group=node.integer("group", 1),
+        offset_group=node.integer("offset_group", 1),
     )
     sizes, places = wire.shape(kernel), wire.shape(offset)
     kind = wire.dtype(x).numpy
-    bias, mask = wire.optional(3), wire.optional(4)
+    bias, mask = wire.optional_input(3), wire.optional_input(4)
     if bias is None:
         bias = wire.broadcast(wire.const(np.zeros(1, kind)), sizes[:1])
     if mask is None:

@@ -73,7 +73,7 @@ def _affine(wire: Wiring, x: OutletId, columns: Array, constant: Array) -> Outle
 @onnx_op(ROWS, "LinearRegressor", domain=ML_DOMAIN)
 def linear_regressor(node: OnnxNode, wire: Wiring) -> OutletId:
     """A linear function of the features for each target"""
-    targets = node.int("targets", 1)
+    targets = node.integer("targets", 1)
     coefficients = _matrix(node, "coefficients", targets)
     result = _affine(wire, _features(wire), coefficients.T, _list(node, "intercepts", 0, targets))
     return wire_post_transform(wire, post_transform(node), result)
@@ -134,7 +134,7 @@ def _distances(wire: Wiring, x: OutletId, vectors: Array) -> OutletId:
 @onnx_op(ROWS, "SVMRegressor", domain=ML_DOMAIN)
 def svm_regressor(node: OnnxNode, wire: Wiring) -> OutletId:
     """A weighted sum of kernels; without support vectors, of the features. With ``one_class``, its sign"""
-    x, count = _features(wire), node.int("n_supports", 0)
+    x, count = _features(wire), node.integer("n_supports", 0)
     rho = _list(node, "rho", 1)
     if count > 0:
         x = _kernel(node, wire, x, _matrix(node, "support_vectors", count))
@@ -155,7 +155,7 @@ def svm_classifier(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     Without support vectors, it is one linear function of the features per class.
     """
     labels, transform = class_labels(node, _LABELS), post_transform(node)
-    per_class = node.ints("vectors_per_class", ())
+    per_class = node.integers("vectors_per_class", ())
     if not per_class:
         coefficients = _matrix(node, "coefficients", len(labels))
         rho = np.broadcast_to(_list(node, "rho", 1, len(labels)), len(labels))

@@ -37,7 +37,7 @@ def max_unpool(node: OnnxNode, wire: Wiring) -> OutletId:
     zeros = wire.broadcast(wire.const(np.zeros(1, kind)), (product(shape),))
     filled = wire.op(ScatterElements(0), zeros, wire.reshape(places, (count,)), wire.reshape(x, (count,)))
     result = wire.reshape(filled, shape)
-    wanted = wire.optional(2)
+    wanted = wire.optional_input(2)
     if wanted is None:
         return result
     wanted = wire.sizes(wanted)
@@ -49,7 +49,7 @@ def max_unpool(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _pooled_from(node: OnnxNode, wire: Wiring, x: OutletId) -> tuple[Dim, ...]:
     """The shape of the smallest tensor of which the window gives as many elements as ``x`` has."""
-    kernel, sizes = node.ints("kernel_shape"), wire.shape(x)
+    kernel, sizes = node.integers("kernel_shape"), wire.shape(x)
     rank = len(kernel)
     if len(sizes) != rank + 2:
         raise FactError(f"a window of {rank} axes wants a tensor of {rank + 2}, found {wire.fact(x)}")

@@ -24,7 +24,7 @@ ROWS = Rows()
 
 
 def _pool(node: OnnxNode) -> PoolSpec:
-    return pool_spec(node, node.ints("kernel_shape"), ceil_mode=node.flag("ceil_mode"))
+    return pool_spec(node, node.integers("kernel_shape"), ceil_mode=node.flag("ceil_mode"))
 
 
 @onnx_op(ROWS, "MaxPool")
@@ -32,7 +32,7 @@ def max_pool(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """The largest element of each window, and its place"""
     if not node.wants_output(1):
         return (wire.op(MaxPool(_pool(node)), wire.input(0)),)
-    if node.int("storage_order", 0) != 0:
+    if node.integer("storage_order", 0) != 0:
         raise Unsupported("the indices of MaxPool in column-major order", hint="export with storage_order=0")
     return wire.ops(MaxPool(_pool(node), DatumType.I64), wire.input(0))
 
@@ -44,7 +44,7 @@ def max_pool_8(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     if not node.wants_output(1):
         return (wire.op(MaxPool(pool), x),)
     values, places = wire.ops(MaxPool(pool, DatumType.I64), x)
-    if node.int("storage_order", 0) == 0:
+    if node.integer("storage_order", 0) == 0:
         return values, places
     return values, _column_major(wire, places, wire.shape(x)[2:])
 
@@ -109,7 +109,7 @@ def global_lp_pool(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _norm(node: OnnxNode, wire: Wiring, x: OutletId, add: Callable[[OutletId], OutletId]) -> OutletId:
     """The p-th root of what ``add`` makes of the p-th powers of magnitudes."""
-    p = node.float("p", 2.0) if node.version < 2 else node.int("p", 2)
+    p = node.number("p", 2.0) if node.version < 2 else node.integer("p", 2)
     if p < 1:
         raise Unsupported(f"{node.op_type} with p={p}, 1 or more is wanted")
     total = add(wire.op(PowConst(float(p)), wire.op(Abs(), x)))

@@ -93,14 +93,14 @@ _REDUCTIONS: Final[dict[str, Reduction]] = {
 
 def _axes_as_attribute(reduction: Reduction) -> OnnxFn:
     def wire_reduction(node: OnnxNode, wire: Wiring) -> OutletId:
-        return _reduce(node, wire, reduction, node.ints("axes", ()))
+        return _reduce(node, wire, reduction, node.integers("axes", ()))
 
     return wire_reduction
 
 
 def _axes_as_input(reduction: Reduction) -> OnnxFn:
     def wire_reduction(node: OnnxNode, wire: Wiring) -> OutletId:
-        given = wire.optional(1)
+        given = wire.optional_input(1)
         count = 0 if given is None else wire.count(given, f"axes of {node.op_type}")
         if not count and node.flag("noop_with_empty_axes"):
             return reduction(wire, wire.input(0), ()) if node.op_type in _NOT_IDLE else wire.input(0)
@@ -160,6 +160,6 @@ def arg_min(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _arg(node: OnnxNode, wire: Wiring, first: Reducer, last: Reducer) -> OutletId:
     x = wire.input(0)
-    axis = wire.axis(node.int("axis", 0), wire.rank(x))
+    axis = node.axis("axis", wire.rank(x), 0)
     result = wire.op(Reduce((axis,), last if node.flag("select_last_index") else first), x)
     return result if node.flag("keepdims", True) else wire.squeeze(result, [axis])

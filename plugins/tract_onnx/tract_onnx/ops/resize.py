@@ -81,15 +81,15 @@ def _at_factors(node: OnnxNode, wire: Wiring, x: OutletId, factors: OutletId, ne
 def resize_11(node: OnnxNode, wire: Wiring) -> OutletId:
     """The factors or the sizes are inputs; attributes say how places are counted and elements blended"""
     rank = wire.rank(wire.input(0))
-    axes = tuple(wire.axes(node.ints("axes", tuple(range(rank))), rank))
+    axes = node.axes("axes", rank, range(rank))
     sampling = Sampling(
         interpolator=_mode(node),
         coordinates=_one_of(node, "coordinate_transformation_mode", Coordinates, Coordinates.HALF_PIXEL),
         nearest_mode=_one_of(node, "nearest_mode", NearestMode, NearestMode.ROUND_PREFER_FLOOR),
-        cubic_coeff_a=node.float("cubic_coeff_a", -0.75),
+        cubic_coeff_a=node.number("cubic_coeff_a", -0.75),
         exclude_outside=node.flag("exclude_outside"),
         antialias=node.flag("antialias"),
-        extrapolation_value=node.float("extrapolation_value", 0.0),
+        extrapolation_value=node.number("extrapolation_value", 0.0),
     )
     policy = _one_of(node, "keep_aspect_ratio_policy", AspectPolicy, AspectPolicy.STRETCH)
     factors, sizes = _not_empty(wire, 2), _not_empty(wire, 3)
@@ -107,7 +107,7 @@ def _one_of(node: OnnxNode, name: str, kind: type[E], default: E) -> E:
 
 def _not_empty(wire: Wiring, slot: int) -> OutletId | None:
     """An input that counts as left out when it has no elements."""
-    found = wire.optional(slot)
+    found = wire.optional_input(slot)
     return None if found is None or wire.shape(found).volume == 0 else found
 
 

@@ -51,7 +51,7 @@ def padding(node: OnnxNode, rank: int, *, ceil_mode: bool = False) -> Padding:
 
 def per_axis(node: OnnxNode, name: str, count: int, default: int) -> tuple[int, ...]:
     """An attribute with one integer per spatial axis."""
-    values = node.ints(name, (default,) * count)
+    values = node.integers(name, (default,) * count)
     if len(values) != count:
         raise CorruptModel(f"attribute {name!r} has {len(values)} entries, {count} are wanted")
     return values
@@ -67,8 +67,8 @@ def kernel_shape(node: OnnxNode, wire: Wiring, kernel: OutletId) -> tuple[int, .
             return per_axis(node, "kernel_shape", len(spatial), 1)
         raise Unsupported(f"the size of the kernel {wire.fact(kernel)} must be known when the model is loaded")
     found = tuple(int(size) for size in spatial)
-    if node.ints("kernel_shape", found) != found:
+    if node.integers("kernel_shape", found) != found:
         raise CorruptModel(
-            f"attribute 'kernel_shape' is {list(node.ints('kernel_shape'))}, the kernel has {list(found)}"
+            f"attribute 'kernel_shape' is {list(node.integers('kernel_shape'))}, the kernel has {list(found)}"
         )
     return found

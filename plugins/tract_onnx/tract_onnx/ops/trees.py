@@ -40,7 +40,7 @@ _AGGREGATES: Final = (Aggregate.AVERAGE, Aggregate.SUM, Aggregate.MIN, Aggregate
 @onnx_op(ROWS, "TreeEnsembleRegressor", domain=ML_DOMAIN)
 def tree_ensemble_regressor(node: OnnxNode, wire: Wiring) -> OutletId:
     """The votes of all trees for each target, and the base values"""
-    targets = checked_targets(node.int("n_targets"))
+    targets = checked_targets(node.integer("n_targets"))
     aggregate = Aggregate(node.choice("aggregate_function", [one.value for one in Aggregate], "SUM"))
     op = TreeEnsemble(read_named(node, "target", targets), targets, aggregate)
     scores = _with_base(wire, wire.op(op, as_rows(wire, wire.input(0))), _base_values(node, (1, targets)))
@@ -100,8 +100,8 @@ def _binary(
 @onnx_op(ROWS, "TreeEnsemble", since=5, domain=ML_DOMAIN)
 def tree_ensemble(node: OnnxNode, wire: Wiring) -> OutletId:
     """The votes of all trees for each target"""
-    targets = checked_targets(node.int("n_targets"))
-    aggregate, transform = node.int("aggregate_function", 1), node.int("post_transform", 0)
+    targets = checked_targets(node.integer("n_targets"))
+    aggregate, transform = node.integer("aggregate_function", 1), node.integer("post_transform", 0)
     if not 0 <= aggregate < len(_AGGREGATES) or not 0 <= transform < len(POST_TRANSFORMS):
         raise Unsupported(
             f"'aggregate_function' is {aggregate} and 'post_transform' is {transform}, "
