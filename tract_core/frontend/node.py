@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
+from enum import Enum
 from typing import ClassVar, Final, Generic, TypeVar
 
 from tract_core.data import DatumType
@@ -22,6 +23,7 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.wired import Wired
 
 T = TypeVar("T")
+Choice = TypeVar("Choice", bound=Enum)
 Slot = TypeVar("Slot", bound=int | str)
 
 
@@ -87,6 +89,13 @@ class Attributes(ABC):
         """Integers."""
         return self._get(name, INTEGERS, None if default is None else tuple(default))
 
+    def each(self, name: str, count: int, default: int | None = None) -> tuple[int, ...]:
+        """An integer for each of ``count`` things, as is the default. Raises CorruptModel for more or fewer of them."""
+        found = self.integers(name, None if default is None else (default,) * count)
+        if len(found) != count:
+            raise self.misfit(name, f"has {len(found)} entries", f"{count}")
+        return found
+
     def number(self, name: str, default: float | None = None) -> float:
         """A floating-point number."""
         return self._get(name, NUMBER, default)
@@ -109,6 +118,10 @@ class Attributes(ABC):
         if value not in known:
             raise self.misfit(name, f"is {value[:80]!r}", f"one of {', '.join(map(repr, known))}", Unsupported)
         return value
+
+    def member(self, name: str, kind: type[Choice], default: Choice | None = None) -> Choice:
+        """A member of an enumeration of texts. Raises Unsupported for another text."""
+        return kind(self.choice(name, [one.value for one in kind], default and default.value))
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Yes or no."""
@@ -170,19 +183,12 @@ class Inputs(ABC, Generic[Slot]):
         """What adds the operator's nodes."""
 
     @abstractmethod
-    def optional_input(self, slot: Slot) -> OutletId | None:
-        """An input that may be left out."""
-
-    @abstractmethod
-    def without(self, slot: Slot) -> ModelError:
-        """The error of an input that must be there, and is left out."""
-
     def input(self, slot: Slot) -> OutletId:
         """An input that must be there. Raises ModelError when it is not."""
-        found = self.optional_input(slot)
-        if found is None:
-            raise self.without(slot)
-        return found
+
+    @abstractmethod
+    def optional_input(self, slot: Slot) -> OutletId | None:
+        """An input that may be left out."""
 
     def tensor(self, slot: Slot) -> Wired:
         """An input that must be there, for arithmetic. Raises ModelError when it is not."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from tract_core.data import Constant, DatumType, DType
 from tract_core.dims import is_symbolic
-from tract_core.errors import CorruptModel, FactError, LimitExceeded, ModelError, Unsupported
+from tract_core.errors import CorruptModel, FactError, LimitExceeded, Unsupported
 from tract_core.frontend.node import Inputs
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -52,14 +52,17 @@ class Wiring(NodeWiring, Inputs[int]):
         """Itself."""
         return self
 
+    def input(self, slot: int) -> OutletId:
+        """An input that must be there. Raises CorruptModel when it is not."""
+        found = self.optional_input(slot)
+        if found is None:
+            given = sum(outlet is not None for outlet in self.slots)
+            raise CorruptModel(f"input {slot} is missing; the node has {given} inputs")
+        return found
+
     def optional_input(self, slot: int) -> OutletId | None:
         """An input that may be left out."""
         return self.slots[slot] if slot < len(self.slots) else None
-
-    def without(self, slot: int) -> ModelError:
-        """The error of an input that must be there, and is left out."""
-        given = sum(outlet is not None for outlet in self.slots)
-        return CorruptModel(f"input {slot} is missing; the node has {given} inputs")
 
     def all_inputs(self) -> list[OutletId]:
         """Every input of an operator that takes any number, at least one."""

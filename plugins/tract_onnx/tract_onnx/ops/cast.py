@@ -7,7 +7,6 @@ from typing import Final
 import onnx
 
 from tract_core.data import DatumType, DType
-from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Max, Min
 from tract_core.ops.cast import Cast
@@ -31,7 +30,7 @@ def cast_1(node: OnnxNode, wire: Wiring) -> OutletId:
     try:
         number = onnx.TensorProto.DataType.Value(name)
     except ValueError:
-        raise CorruptModel(f"attribute 'to' is {name[:80]!r}, which is no element type") from None
+        raise node.misfit("to", f"is {name[:80]!r}", "an element type") from None
     return _cast(node, wire, element_type(number))
 
 

@@ -51,7 +51,7 @@ def _matrix(node: OnnxNode, name: str, rows: int) -> Array:
     """The list of floats in an attribute as ``rows`` rows. Raises CorruptModel when they are not all full."""
     values = node.float_array(name)
     if rows < 1 or not len(values) or len(values) % rows:
-        raise CorruptModel(f"attribute {name!r} has {len(values)} numbers, which do not fill {rows} rows")
+        raise node.misfit(name, f"has {len(values)} numbers", f"as many as fill {rows} rows")
     return values.reshape(rows, -1)
 
 
@@ -60,7 +60,7 @@ def _list(node: OnnxNode, name: str, *lengths: int) -> Array:
     values = node.float_array(name, ())
     if len(values) not in lengths:
         wanted = " or ".join(map(str, sorted(set(lengths))))
-        raise CorruptModel(f"attribute {name!r} has {len(values)} numbers, wanted {wanted}")
+        raise node.misfit(name, f"has {len(values)} numbers", wanted)
     return values
 
 

@@ -95,7 +95,7 @@ def _joined_heads(x: Wired) -> Wired:
 def _heads(node: OnnxNode, name: str) -> int:
     count = node.integer(name)
     if count < 1:
-        raise CorruptModel(f"attribute {name!r} is {count}, wanted a number of heads")
+        raise node.misfit(name, f"is {count}", "a number of heads")
     return count
 
 

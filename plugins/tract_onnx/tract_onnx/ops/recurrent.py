@@ -25,7 +25,7 @@ ROWS = Rows()
 def options_of(node: OnnxNode) -> RecurrentOptions:
     """The attributes of a recurrent network."""
     return RecurrentOptions(
-        direction=Direction(node.choice("direction", [one.value for one in Direction], "forward")),
+        direction=node.member("direction", Direction, Direction.FORWARD),
         activations=parse_activations(
             node.texts("activations", ()), node.numbers("activation_alpha", ()), node.numbers("activation_beta", ())
         ),

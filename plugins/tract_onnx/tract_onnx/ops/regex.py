@@ -27,6 +27,6 @@ def tokenizer(node: OnnxNode, wire: Wiring) -> OutletId:
         raise CorruptModel("Tokenizer has neither an expression for tokens nor one for what separates them")
     shortest = node.integer("mincharnum")
     if shortest < 1:
-        raise CorruptModel(f"attribute 'mincharnum' is {shortest}, wanted 1 or more")
+        raise node.misfit("mincharnum", f"is {shortest}", "1 or more")
     op = Tokenizer(expression, separators, shortest, node.flag("mark"), node.text("pad_value"), wire.symbol("tokens"))
     return wire.op(op, wire.input(0))

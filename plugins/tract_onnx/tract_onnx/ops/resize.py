@@ -41,7 +41,7 @@ _MODES: Final = {
 
 
 def _mode(node: OnnxNode) -> Interpolator:
-    return _MODES[node.choice("mode", tuple(_MODES), "nearest")]
+    return _MODES[node.choice("mode", _MODES, "nearest")]
 
 
 @onnx_op(ROWS, "Upsample", since=7)
@@ -84,25 +84,20 @@ def resize_11(node: OnnxNode, wire: Wiring) -> OutletId:
     axes = node.axes("axes", rank, range(rank))
     sampling = Sampling(
         interpolator=_mode(node),
-        coordinates=_one_of(node, "coordinate_transformation_mode", Coordinates, Coordinates.HALF_PIXEL),
-        nearest_mode=_one_of(node, "nearest_mode", NearestMode, NearestMode.ROUND_PREFER_FLOOR),
+        coordinates=node.member("coordinate_transformation_mode", Coordinates, Coordinates.HALF_PIXEL),
+        nearest_mode=node.member("nearest_mode", NearestMode, NearestMode.ROUND_PREFER_FLOOR),
         cubic_coeff_a=node.number("cubic_coeff_a", -0.75),
         exclude_outside=node.flag("exclude_outside"),
         antialias=node.flag("antialias"),
         extrapolation_value=node.number("extrapolation_value", 0.0),
     )
-    policy = _one_of(node, "keep_aspect_ratio_policy", AspectPolicy, AspectPolicy.STRETCH)
+    policy = node.member("keep_aspect_ratio_policy", AspectPolicy, AspectPolicy.STRETCH)
     factors, sizes = _not_empty(wire, 2), _not_empty(wire, 3)
     if factors is not None:
         return _resize(wire, wire.input(0), factors, sampling, axes=axes)
     if sizes is not None:
         return _resize(wire, wire.input(0), wire.i64(sizes), sampling, axes=axes, policy=policy)
     raise CorruptModel("Resize has neither factors nor sizes")
-
-
-def _one_of(node: OnnxNode, name: str, kind: type[E], default: E) -> E:
-    """A text that is the value of a member of ``kind``."""
-    return kind(node.choice(name, [str(member.value) for member in kind], str(default.value)))
 
 
 def _not_empty(wire: Wiring, slot: int) -> OutletId | None:

@@ -17,7 +17,7 @@ _REDUCTIONS: Final[dict[str, Reduction]] = {"none": "none", "add": "add", "mul":
 
 
 def _reduction(node: OnnxNode) -> Reduction:
-    return _REDUCTIONS[node.choice("reduction", tuple(_REDUCTIONS), "none")]
+    return _REDUCTIONS[node.choice("reduction", _REDUCTIONS, "none")]
 
 
 @onnx_op(ROWS, "Scatter", since=9)

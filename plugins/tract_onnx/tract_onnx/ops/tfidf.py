@@ -39,7 +39,7 @@ def tfidf_vectorizer(node: OnnxNode, wire: Wiring) -> OutletId:
     shortest, longest, skip = (node.integer(name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
     if not 0 < shortest <= longest or skip < 0:
         raise CorruptModel(f"n-grams of {shortest} to {longest} items with up to {skip} between them make no sense")
-    weighting = Weighting(node.choice("mode", [mode.value for mode in Weighting]))
+    weighting = node.member("mode", Weighting)
     # No n-gram of the pool is longer, so that looking for longer ones would find nothing.
     longest = min(longest, max(lengths, default=0))
     return wire.op(TfIdfVectorizer(pool, lengths, places, weights, weighting, shortest, longest, skip), wire.input(0))

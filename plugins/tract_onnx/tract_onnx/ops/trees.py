@@ -41,7 +41,7 @@ _AGGREGATES: Final = (Aggregate.AVERAGE, Aggregate.SUM, Aggregate.MIN, Aggregate
 def tree_ensemble_regressor(node: OnnxNode, wire: Wiring) -> OutletId:
     """The votes of all trees for each target, and the base values"""
     targets = checked_targets(node.integer("n_targets"))
-    aggregate = Aggregate(node.choice("aggregate_function", [one.value for one in Aggregate], "SUM"))
+    aggregate = node.member("aggregate_function", Aggregate, Aggregate.SUM)
     op = TreeEnsemble(read_named(node, "target", targets), targets, aggregate)
     scores = _with_base(wire, wire.op(op, as_rows(wire, wire.input(0))), _base_values(node, (1, targets)))
     return wire.cast(wire_post_transform(wire, post_transform(node), scores), DatumType.F32)

@@ -5,7 +5,7 @@ Their definitions are those of onnx 1.2 to 1.4, where they are called experiment
 
 from __future__ import annotations
 
-from tract_core.errors import CorruptModel, FactError
+from tract_core.errors import FactError
 from tract_core.ops.slice import wire_slice
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
@@ -49,9 +49,9 @@ def crop(node: OnnxNode, wire: Wiring) -> Wired:
 
 
 def _sizes(node: OnnxNode, name: str, count: int) -> tuple[int, ...]:
-    sizes = node.integers(name)
-    if len(sizes) != count or min(sizes) < 0:
-        raise CorruptModel(f"attribute {name!r} of {node.op_type} is {list(sizes)[:50]}, wanted {count} sizes")
+    sizes = node.each(name, count)
+    if min(sizes) < 0:
+        raise node.misfit(name, f"is {list(sizes)}", f"{count} sizes")
     return sizes
 
 
