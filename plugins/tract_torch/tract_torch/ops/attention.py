@@ -31,18 +31,18 @@ def attention(call: Call, wire: NodeWiring) -> OutletId:
     """softmax(queries keys^T scale + mask) values, over the last two axes"""
     if call.value("dropout_p"):
         raise Unsupported("attention with dropout", hint="call eval() on the module")
-    q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
+    q, k, v = (call.input(name) for name in ("query", "key", "value"))
     kind, rank = wire.dtype(q), wire.rank(q)
     if call.lowering.keep_attention and rank in (3, 4):
         return _kept(call, wire, [q, k, v])
-    if call.value("enable_gqa"):
+    if call.flag("enable_gqa"):
         k, v = (_repeated(wire, x, wire.shape(q)[-3]) for x in (k, v))
     if call.lowering.attention_in_f32:
         q, k, v = (wire.cast(x, DatumType.F32) if kind.itemsize < 4 else x for x in (q, k, v))
     order = [*range(rank - 2), rank - 1, rank - 2]
     scores = wire.through(wire_matmul, wire.op(Mul(), q, _scale(call, wire, q)), wire.transpose(k, order))
-    mask = call.optional("attn_mask")
-    if call.value("is_causal"):
+    mask = call.optional_input("attn_mask")
+    if call.flag("is_causal"):
         scores = _causal(wire, scores)
     elif mask is not None:
         scores = _masked(wire, scores, mask)
@@ -73,7 +73,7 @@ def _scale(call: Call, wire: NodeWiring, q: OutletId) -> OutletId:
 
 def _kept(call: Call, wire: NodeWiring, qkv: Sequence[OutletId]) -> OutletId:
     """One operator, where queries and keys begin together as PyTorch has it, and end together as the operator has it"""
-    mask, causal = call.optional("attn_mask"), bool(call.value("is_causal"))
+    mask, causal = call.optional_input("attn_mask"), call.flag("is_causal")
     lengths = [wire.shape(x)[-2] for x in qkv[:2]]
     if causal and lengths[0] != lengths[1]:
         hint = "give it a mask, or do not keep attention as one operator (reify_sdpa_operator)"

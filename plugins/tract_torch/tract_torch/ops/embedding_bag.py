@@ -29,12 +29,12 @@ _JOINED: Final[dict[int, Reduction]] = {_SUM: "add", _MEAN: "add", _MAX: "max"}
 @aten(ROWS, "aten._embedding_bag", "aten._embedding_bag_forward_only")
 def embedding_bag(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The sum, mean or maximum of the rows of each bag, 0 for an empty one; what else PyTorch computes is left out"""
-    table, indices = call.tensor("weight"), wire.i64(call.tensor("indices"))
-    mode, shape, kind = int(call.value("mode")), call.shape(), call.kind
-    bags = _bags(wire, wire.i64(call.tensor("offsets")), wire.shape(indices)[0])
+    table, indices = call.input("weight"), wire.i64(call.input("indices"))
+    mode, shape, kind = call.integer("mode"), call.shape(), call.kind
+    bags = _bags(wire, wire.i64(call.input("offsets")), wire.shape(indices)[0])
     rows = wire.op(Gather(0), table, indices)
     if call.has("per_sample_weights"):
-        rows = wire.binary(Mul(), rows, wire.unsqueeze(call.tensor("per_sample_weights"), [1]))
+        rows = wire.binary(Mul(), rows, wire.unsqueeze(call.input("per_sample_weights"), [1]))
     counted = wire.broadcast(wire.const(np.ones(1, np.int64)), wire.shape(indices))
     start = wire.const(np.array(-np.inf if mode == _MAX else 0, kind.numpy).reshape(1, 1))
     padding = _padding(call, wire, table)
@@ -64,5 +64,5 @@ def _bags(wire: NodeWiring, offsets: OutletId, count: Dim) -> OutletId:
 
 def _padding(call: Call, wire: NodeWiring, table: OutletId) -> OutletId | None:
     """The index that counts for nothing, from the front, where there is one: -1 stands for none."""
-    index = int(call.value("padding_idx"))
+    index = call.integer("padding_idx")
     return wire.const([index]) if index >= 0 else None

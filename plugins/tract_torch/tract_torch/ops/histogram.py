@@ -22,12 +22,12 @@ ROWS = Rows()
 @aten(ROWS, "aten.bincount")
 def bincount(call: Call, wire: NodeWiring) -> OutletId:
     """How often each integer from 0 on occurs, or the sum of the weights of where it occurs"""
-    x = wire.i64(call.tensor("self"))
-    least = wire.op(TypedConcat(0), x, wire.const([int(call.value("minlength")) - 1]))
+    x = wire.i64(call.input("self"))
+    least = wire.op(TypedConcat(0), x, wire.const([call.integer("minlength") - 1]))
     count = wire.binary(Add(), wire.op(Reduce((0,), Reducer.MAX), least), wire.const([1]))
     none = wire.op(DynFill(Constant(np.zeros((), call.kind.numpy)), call.shape()), count)
     ones = wire.const(np.ones(1, call.kind.numpy))
-    weights = wire.cast(call.tensor("weights"), call.kind) if call.has("weights") else ones
+    weights = wire.cast(call.input("weights"), call.kind) if call.has("weights") else ones
     return wire.op(ScatterElements(0, "add"), none, x, wire.broadcast(weights, wire.shape(x)))
 
 
@@ -37,8 +37,8 @@ def histc(call: Call, wire: NodeWiring) -> OutletId:
 
     The last range has its upper bound, too. What is outside, or NaN, is not counted.
     """
-    x = wire.reshape(call.tensor("self"), (wire.shape(call.tensor("self")).volume,))
-    bins, (low, high) = int(call.value("bins")), _bounds(call, wire, x)
+    x = wire.reshape(call.input("self"), (wire.shape(call.input("self")).volume,))
+    bins, (low, high) = call.integer("bins"), _bounds(call, wire, x)
     inside = wire.binary(And(), wire.binary(Ge(), x, low), wire.binary(Le(), x, high))
     part = wire.binary(Mul(), wire.binary(Sub(), x, low), wire.scalar(bins, x))
     place = wire.binary(Div(), part, wire.binary(Sub(), high, low))
@@ -50,7 +50,7 @@ def histc(call: Call, wire: NodeWiring) -> OutletId:
 
 def _bounds(call: Call, wire: NodeWiring, x: OutletId) -> tuple[OutletId, OutletId]:
     """From where to where elements are counted; one number alone has 1 on both sides."""
-    low, high = (float(call.value(name)) for name in ("min", "max"))
+    low, high = (call.number(name) for name in ("min", "max"))
     if low != high:
         return wire.scalar(low, x), wire.scalar(high, x)
     ends = [wire.scalar(low, x), wire.scalar(high, x)]

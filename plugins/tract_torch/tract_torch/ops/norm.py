@@ -26,24 +26,24 @@ ROWS = Rows()
 @aten(ROWS, "aten.layer_norm")
 def layer_norm(call: Call, wire: NodeWiring) -> OutletId:
     """Standardised over the last axes, times a scale, plus a bias"""
-    x = call.tensor("input")
+    x = call.input("input")
     axis = wire.rank(x) - len(call.dims("normalized_shape"))
-    scale, bias = call.optional("weight"), call.optional("bias")
-    return wire.through(wire_layer_norm, x, axis, eps=float(call.value("eps")), scale=scale, bias=bias)
+    scale, bias = call.optional_input("weight"), call.optional_input("bias")
+    return wire.through(wire_layer_norm, x, axis, eps=call.number("eps"), scale=scale, bias=bias)
 
 
 @aten(ROWS, "aten.group_norm")
 def group_norm(call: Call, wire: NodeWiring) -> OutletId:
     """Each group of channels of each item standardised, times a scale, plus a bias"""
-    x, eps = call.tensor("input"), float(call.value("eps"))
+    x, eps = call.input("input"), call.number("eps")
     scale, bias = _per_channel(call, wire, x)
-    return wire.through(wire_group_norm, x, int(call.value("num_groups")), scale=scale, bias=bias, eps=eps)
+    return wire.through(wire_group_norm, x, call.integer("num_groups"), scale=scale, bias=bias, eps=eps)
 
 
 @aten(ROWS, "aten.native_layer_norm")
 def native_layer_norm(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The same, and mean and inverse deviation of each"""
-    x = call.tensor("input")
+    x = call.input("input")
     axes = range(wire.rank(x) - len(call.dims("normalized_shape")), wire.rank(x))
     return layer_norm(call, wire), *_statistics(call, wire, x, tuple(axes))
 
@@ -51,9 +51,9 @@ def native_layer_norm(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 @aten(ROWS, "aten.native_group_norm")
 def native_group_norm(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """Each group of channels of each item standardised, and mean and inverse deviation of each group"""
-    x, groups = call.tensor("input"), int(call.value("group"))
+    x, groups = call.input("input"), call.integer("group")
     scale, bias = _per_channel(call, wire, x)
-    found = wire.through(wire_group_norm, x, groups, scale=scale, bias=bias, eps=float(call.value("eps")))
+    found = wire.through(wire_group_norm, x, groups, scale=scale, bias=bias, eps=call.number("eps"))
     items, channels, *rest = wire.shape(x)
     grouped = wire.reshape(x, (items, groups, product((channels, *rest)) // groups))
     return found, *(wire.squeeze(one, [2]) for one in _statistics(call, wire, grouped, (2,)))
@@ -64,7 +64,7 @@ def _statistics(call: Call, wire: NodeWiring, x: OutletId, axes: Sequence[int]) 
     x = wire.cast(x, computed_in(wire.dtype(x)))
     mean, variance = _moments(wire, x, axes)
     kinds = (datum_type(one.dtype) for one in call.results[1:3])
-    inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(float(call.value("eps")), variance)))
+    inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(call.number("eps"), variance)))
     return [wire.cast(one, kind) for one, kind in zip((mean, inverse), kinds, strict=True)]
 
 
@@ -77,7 +77,7 @@ def _moments(wire: NodeWiring, x: OutletId, axes: Sequence[int]) -> tuple[Outlet
 @aten(ROWS, "aten.batch_norm")
 def batch_norm(call: Call, wire: NodeWiring) -> OutletId:
     """Each channel standardised by what is known of it, or by the batch, times a scale, plus a bias"""
-    return _by_batch(call, wire)[0] if call.value("training") else _by_known(call, wire)
+    return _by_batch(call, wire)[0] if call.flag("training") else _by_known(call, wire)
 
 
 @aten(ROWS, "aten._native_batch_norm_legit_no_training", "aten._batch_norm_no_update")
@@ -97,16 +97,16 @@ def batch_norm_by_batch(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 def batch_norm_in_training(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The same, and what is known of each channel, moved towards the batch; as PyTorch writes what changes both"""
     names = ("running_mean", "running_var")
-    if not call.value("training"):
-        return *batch_norm_no_training(call, wire), *(call.tensor(name) for name in names)
+    if not call.flag("training"):
+        return *batch_norm_no_training(call, wire), *(call.input(name) for name in names)
     found, mean, inverse = _by_batch(call, wire)
     axes = [axis for axis in range(wire.rank(found)) if axis != 1]
-    moments = _moments(wire, wire.cast(call.tensor("input"), wire.dtype(mean)), axes)
+    moments = _moments(wire, wire.cast(call.input("input"), wire.dtype(mean)), axes)
     of_batch = [wire.squeeze(one, axes) for one in moments]
     shape = wire.shape(found)
     of_batch[1] = _of_sample(wire, of_batch[1], product(shape[axis] for axis in axes))
-    momentum = float(call.value("momentum"))
-    moved = [_moved(wire, call.tensor(name), new, momentum) for name, new in zip(names, of_batch, strict=True)]
+    momentum = call.number("momentum")
+    moved = [_moved(wire, call.input(name), new, momentum) for name, new in zip(names, of_batch, strict=True)]
     kinds = (datum_type(one.dtype) for one in call.results[3:])
     return found, mean, inverse, *(wire.cast(one, kind) for one, kind in zip(moved, kinds, strict=True))
 
@@ -124,10 +124,10 @@ def _moved(wire: NodeWiring, old: OutletId, new: OutletId, share: float) -> Outl
 
 
 def _by_known(call: Call, wire: NodeWiring) -> OutletId:
-    x = call.tensor("input")
+    x = call.input("input")
     scale, bias = _per_channel(call, wire, x)
-    known = [wire.cast(call.tensor(f"running_{name}"), wire.dtype(scale)) for name in ("mean", "var")]
-    eps = float(call.value("eps"))
+    known = [wire.cast(call.input(f"running_{name}"), wire.dtype(scale)) for name in ("mean", "var")]
+    eps = call.number("eps")
     found = wire.through(
         wire_batch_norm,
         wire.cast(x, wire.dtype(scale)),
@@ -142,12 +142,12 @@ def _by_known(call: Call, wire: NodeWiring) -> OutletId:
 
 def _by_batch(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The normalised batch, and mean and inverse deviation of each channel."""
-    x = call.tensor("input")
+    x = call.input("input")
     scale, bias = _per_channel(call, wire, x)
     axes = tuple(axis for axis in range(wire.rank(x)) if axis != 1)
     wide = wire.cast(x, computed_in(wire.dtype(x)))
     mean, variance = (wire.squeeze(one, axes) for one in _moments(wire, wide, axes))
-    eps = float(call.value("eps"))
+    eps = call.number("eps")
     scale, bias = (wire.cast(one, wire.dtype(wide)) for one in (scale, bias))
     found = wire.through(wire_batch_norm, wide, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
     inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(eps, variance)))
@@ -159,16 +159,16 @@ def _by_batch(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 @aten(ROWS, "aten.instance_norm")
 def instance_norm(call: Call, wire: NodeWiring) -> OutletId:
     """Each channel of each item standardised, times a scale, plus a bias"""
-    if not call.value("use_input_stats"):
+    if not call.flag("use_input_stats"):
         return _by_known(call, wire)
-    x = call.tensor("input")
+    x = call.input("input")
     scale, bias = _per_channel(call, wire, x)
-    return wire.through(wire_instance_norm, x, scale=scale, bias=bias, eps=float(call.value("eps")))
+    return wire.through(wire_instance_norm, x, scale=scale, bias=bias, eps=call.number("eps"))
 
 
 def _per_channel(call: Call, wire: NodeWiring, x: OutletId) -> tuple[OutletId, OutletId]:
     """Scale and bias of each channel, in the wider one of their types and that of x; 1 and 0 where there are none."""
-    given = [call.optional(name) for name in ("weight", "bias")]
+    given = [call.optional_input(name) for name in ("weight", "bias")]
     kind = max((wire.dtype(one) for one in (x, *given) if one is not None), key=lambda one: one.itemsize)
     filled = (
         wire.broadcast(wire.const(np.full(1, value, kind.numpy)), wire.shape(x)[1:2])

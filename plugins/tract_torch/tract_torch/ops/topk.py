@@ -26,22 +26,22 @@ ROWS = Rows()
 @aten(ROWS, "aten.topk")
 def topk(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The largest or smallest elements of an axis, in order, and their positions"""
-    return _first(call, wire, call.dim("k"), largest=bool(call.value("largest")))
+    return _first(call, wire, call.dim("k"), largest=call.flag("largest"))
 
 
 @aten(ROWS, "aten.sort.default", "aten.sort.stable")
 def sort(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The elements of an axis in order, and their positions; equal ones stay in their order"""
-    shape = wire.shape(call.tensor("self"))
-    size = shape[int(call.value("dim"))] if shape else 1
-    return _first(call, wire, size, largest=bool(call.value("descending")))
+    shape = wire.shape(call.input("self"))
+    size = shape[call.integer("dim")] if shape else 1
+    return _first(call, wire, size, largest=call.flag("descending"))
 
 
 def _first(call: Call, wire: NodeWiring, k: Dim, *, largest: bool) -> tuple[OutletId, OutletId]:
-    x = call.tensor("self")
+    x = call.input("self")
     if not wire.rank(x):
         return x, wire.const(0)
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    axis = call.axis("dim", wire.rank(x))
     return wire.through(wire_topk, x, wire.const(k), axis, largest=largest)
 
 
@@ -50,24 +50,24 @@ def kthvalue(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The k-th smallest element of an axis, from 1, and its position"""
     k = call.dim("k")
     found = _first(call, wire, k, largest=False)
-    if not wire.rank(call.tensor("self")):
+    if not wire.rank(call.input("self")):
         return found
-    axis = wire.axis(int(call.value("dim")), wire.rank(call.tensor("self")))
+    axis = call.axis("dim", wire.rank(call.input("self")))
     return _without(call, wire, [wire.op(Slice(axis, k - 1, k), one) for one in found], axis)
 
 
 def _without(call: Call, wire: NodeWiring, found: Sequence[OutletId], axis: int) -> list[OutletId]:
     """Without an axis that has one element, unless it is to stay."""
-    return list(found) if call.value("keepdim") else [wire.squeeze(one, [axis]) for one in found]
+    return list(found) if call.flag("keepdim") else [wire.squeeze(one, [axis]) for one in found]
 
 
 @aten(ROWS, "aten.median.dim", "aten.nanmedian.dim")
 def median(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The element in the middle of an axis, the lower one of two, and its position"""
-    x = call.tensor("self")
+    x = call.input("self")
     if not wire.rank(x):
         return x, wire.const(0)
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    axis = call.axis("dim", wire.rank(x))
     found = _median(wire, x, axis, skips=call.name.startswith("aten.nan"))
     return _without(call, wire, found, axis)
 
@@ -75,7 +75,7 @@ def median(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 @aten(ROWS, "aten.median.default", "aten.nanmedian.default")
 def median_of_all(call: Call, wire: NodeWiring) -> OutletId:
     """The element in the middle of all, the lower one of two"""
-    x = wire.reshape(call.tensor("self"), (wire.shape(call.tensor("self")).volume,))
+    x = wire.reshape(call.input("self"), (wire.shape(call.input("self")).volume,))
     return wire.number(_median(wire, x, 0, skips=call.name.startswith("aten.nan"))[0])
 
 
@@ -104,10 +104,10 @@ def mode(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 
     In order, equal elements stand in a row; the one whose place in its row is the highest ends the longest row.
     """
-    x = call.tensor("self")
+    x = call.input("self")
     if not wire.rank(x):
         return x, wire.const(0)
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    axis = call.axis("dim", wire.rank(x))
     size = wire.shape(x)[axis]
     ordered, places = wire.through(wire_topk, x, wire.const(size), axis, largest=False)
     before = wire.op(Slice(axis, 0, size - 1), ordered)
