@@ -51,7 +51,7 @@ def _matrix(node: OnnxNode, name: str, rows: int) -> Array:
     """The list of floats in an attribute as ``rows`` rows. Raises CorruptModel when they are not all full."""
     values = node.float_array(name)
     if rows < 1 or not len(values) or len(values) % rows:
-        raise node.misfit(name, f"has {len(values)} numbers", f"as many as fill {rows} rows")
+        raise CorruptModel(f"{node.about(name)} has {len(values)} numbers, which do not fill {rows} rows")
     return values.reshape(rows, -1)
 
 

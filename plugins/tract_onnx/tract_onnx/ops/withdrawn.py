@@ -49,9 +49,9 @@ def crop(node: OnnxNode, wire: Wiring) -> Wired:
 
 
 def _sizes(node: OnnxNode, name: str, count: int) -> tuple[int, ...]:
-    sizes = node.each(name, count)
-    if min(sizes) < 0:
-        raise node.misfit(name, f"is {list(sizes)}", f"{count} sizes")
+    sizes = node.integers(name)
+    if len(sizes) != count or min(sizes) < 0:
+        raise node.misfit(name, f"is {list(sizes)[:50]}", f"{count} sizes")
     return sizes
 
 
