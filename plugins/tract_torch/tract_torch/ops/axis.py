@@ -84,7 +84,7 @@ def unsqueeze(call: Call, wire: NodeWiring) -> OutletId:
 def squeeze(call: Call, wire: NodeWiring) -> OutletId:
     """Without axes of size 1: those that are named, or all"""
     x = call.input("self")
-    named = call.integers("dim") if call.has("dim") else range(wire.rank(x))
+    named = call.integers("dim", range(wire.rank(x)))
     axes = wire.axes(list(named), wire.rank(x)) if wire.rank(x) else []
     for size in (wire.shape(x)[axis] for axis in axes):
         _rely_on_more_than_one(wire, size)

@@ -176,7 +176,7 @@ def _signals(call: Call, wire: NodeWiring, x: OutletId, frame: int) -> OutletId:
 def _trimmed(call: Call, wire: NodeWiring, pair: tuple[OutletId, OutletId], length: Dim, frame: int) -> OutletId:
     """The signal by its envelope, from the middle of the first frame to that of the last one, or of a given length."""
     start = frame // 2 if call.flag("center") else 0
-    end = start + call.dim("length", length) - start
+    end = start + call.dim("length") if call.has("length") else length - start
     inside = dim_min(end, length)
     signal, envelope = (wire.op(Slice(wire.rank(x) - 1, start, inside), x) for x in pair)
     found = wire.binary(Div(), signal, envelope)
