@@ -11,16 +11,14 @@ from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim, product
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Sub
+from tract_core.ops.binary import Add
 from tract_core.ops.compress import Compress
-from tract_core.ops.concat import TypedConcat
 from tract_core.ops.cumsum import CumSum
 from tract_core.ops.fill import DynFill
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.ops.node_wiring import NodeWiring
-from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scatter import ScatterElements
-from tract_core.ops.slice import Slice
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
@@ -132,15 +130,15 @@ def as_strided(call: Call, wire: NodeWiring) -> OutletId:
 
 
 @aten(ROWS, "aten.repeat_interleave.Tensor")
-def repeat_interleave(call: Call, wire: NodeWiring) -> OutletId:
+def repeat_interleave(call: Call, wire: NodeWiring) -> Wired:
     """Each position as often as the number there says, one after the other
 
     A 1 is added where each position begins; the running sum then counts the positions.
     """
-    repeats = wire.i64(call.input("repeats"))
-    zeros = wire.op(DynFill(Constant(np.array(0)), call.shape()), wire.op(Reduce((0,), Reducer.SUM), repeats))
-    begins = wire.binary(Sub(), wire.op(CumSum(0), repeats), repeats)
-    ones = wire.broadcast(wire.const([1]), wire.shape(repeats))
-    begun = wire.op(ScatterElements(0, "add"), wire.op(TypedConcat(0), zeros, wire.const([0])), begins, ones)
-    counted = wire.op(CumSum(0), wire.op(Slice(0, 0, call.shape()[0]), begun))
-    return wire.cast(wire.binary(Sub(), counted, wire.const([1])), call.kind)
+    repeats = call.tensor("repeats").cast(DatumType.I64)
+    zeros = repeats.sum([0]).op(DynFill(Constant(np.array(0)), call.shape()))
+    begins = repeats.op(CumSum(0)) - repeats
+    ones = Wired(wire, wire.const([1])).broadcast(repeats.shape)
+    begun = zeros.concat([zeros.like(0)], 0).op(ScatterElements(0, "add"), begins, ones)
+    counted = begun.part(0, 0, call.shape()[0]).op(CumSum(0))
+    return (counted - 1).cast(call.kind)
