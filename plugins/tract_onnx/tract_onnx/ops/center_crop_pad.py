@@ -42,8 +42,8 @@ def center_crop_pad(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 def _element(wire: Wiring, x: OutletId, place: int) -> Wired:
-    bounds = {"start": wire.const(place), "end": wire.const(place + 1)}
-    return Wired(wire, wire.number(wire.through(wire_dyn_slice, x, 0, **bounds)))
+    start, end = wire.const(place), wire.const(place + 1)
+    return Wired(wire, wire.number(wire.through(wire_dyn_slice, x, 0, start=start, end=end)))
 
 
 def _halves(count: Wired) -> tuple[Wired, Wired]:

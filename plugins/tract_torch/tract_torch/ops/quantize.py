@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Div, Max, Min, Sub
-from tract_core.ops.elementwise import RoundHalfToEven
+from tract_core.ops.binary import Max, Min
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
-from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
@@ -59,24 +57,14 @@ def _parameters(call: Call, wire: NodeWiring, x: OutletId, kind: DatumType) -> t
 
 
 @aten(ROWS, "quantized_decomposed.choose_qparams", "quantized_decomposed.choose_qparams_symmetric")
-def choose_parameters(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def choose_parameters(call: Call, wire: NodeWiring) -> Sequence[Wired]:
     """A scale and a zero point that fit the range of a tensor, widened to hold 0"""
     if "symmetric" in call.name:
         raise Unsupported(f"{call.name} is not supported", hint="quantise dynamically with an affine scheme")
-    low, high, eps = call.integer("quant_min"), call.integer("quant_max"), call.number("eps")
-    x = wire.cast(call.input("input"), DatumType.F32)
-    smallest, largest = (_extreme(wire, x, *one) for one in ((Reducer.MIN, Min()), (Reducer.MAX, Max())))
-    scale = wire.binary(Div(), wire.binary(Sub(), largest, smallest), wire.const(np.array([high - low], np.float32)))
-    scale = wire.binary(Max(), scale, wire.const(np.array([eps], np.float32)))
-    steps = wire.op(RoundHalfToEven(), wire.binary(Div(), smallest, scale))
-    point = wire.binary(Sub(), wire.const(np.array([low], np.float32)), steps)
-    for bound, op in ((low, Max()), (high, Min())):
-        point = wire.binary(op, point, wire.const(np.array([bound], np.float32)))
-    return [wire.cast(scale, DatumType.F64), wire.i64(point)]
-
-
-def _extreme(wire: NodeWiring, x: OutletId, reducer: Reducer, op: Any) -> OutletId:
-    """The smallest or largest element, [1], or 0 where that is beyond it."""
-    rank = wire.rank(x)
-    found = wire.op(Reduce(tuple(range(rank)), reducer), x)
-    return wire.binary(op, wire.reshape(found, (1,)), wire.const(np.zeros(1, np.float32)))
+    low, high = call.integer("quant_min"), call.integer("quant_max")
+    x = call.tensor("input").cast(DatumType.F32)
+    axes = range(x.rank)
+    smallest, largest = x.min(axes).reshape((1,)).minimum(0), x.max(axes).reshape((1,)).maximum(0)
+    scale = ((largest - smallest) / (high - low)).maximum(call.number("eps"))
+    point = (low - (smallest / scale).round_half_to_even()).maximum(low).minimum(high)
+    return [scale.cast(DatumType.F64), point.cast(DatumType.I64)]
