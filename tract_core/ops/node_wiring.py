@@ -63,15 +63,17 @@ class NodeWiring:
         """The elements of a known integer tensor, as sizes."""
         return self.fact(x).dims
 
-    def axis(self, axis: int, rank: int) -> int:
+    @staticmethod
+    def axis(axis: int, rank: int) -> int:
         """An axis counted from the front, from one that may be negative. Raises FactError outside the rank."""
         if not -rank <= axis < max(rank, 1):
             raise FactError(f"axis {axis} is outside a tensor of {rank} axes")
         return axis + rank if axis < 0 else axis
 
-    def axes(self, axes: Sequence[int], rank: int) -> list[int]:
+    @staticmethod
+    def axes(axes: Sequence[int], rank: int) -> list[int]:
         """Axes counted from the front. Raises FactError for one outside the rank, or one that is there twice."""
-        found = [self.axis(axis, rank) for axis in axes]
+        found = [NodeWiring.axis(axis, rank) for axis in axes]
         if len(set(found)) < len(found):
             raise FactError(f"axes {list(axes)} name one axis of {rank} twice")
         return found

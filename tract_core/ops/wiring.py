@@ -88,7 +88,9 @@ def wire_ranks(model: TypedModel, name: str, inputs: Sequence[OutletId]) -> list
 
 def wire_binary(model: TypedModel, name: str, op: TypedOp, a: OutletId, b: OutletId) -> OutletId:
     """A binary operator on operands of any rank, broadcast as NumPy does."""
-    return wire_one(model, name, op, *wire_ranks(model, name, [a, b]))
+    if model.outlet_fact(a).rank != model.outlet_fact(b).rank:
+        a, b = wire_ranks(model, name, [a, b])
+    return wire_one(model, name, op, a, b)
 
 
 def wire_transpose(model: TypedModel, name: str, x: OutletId, permutation: Sequence[int]) -> OutletId:

@@ -80,10 +80,22 @@ def test_integers_are_summed_in_i32() -> None:
 @pytest.mark.parametrize(
     ("body", "shape", "problem"),
     [
-        ("conv(x, [[[1.0]]], stride = [1, 1])", "1,1,4", "stride has 2 entries, wanted 1, one per axis, or none"),
-        ("conv(x, [[[1.0]]], padding = [(0,0), (1,1)])", "1,1,4", "padding has 2 entries, wanted 1"),
-        ("conv(x, [[[1.0]]], padding = [(0,0,0)])", "1,1,4", "padding: an array of pairs is wanted"),
-        ("conv(x, [[[1.0]]], border = 'wrap')", "1,1,4", "border is 'wrap', wanted one of constant, ignore, replicate"),
+        (
+            "conv(x, [[[1.0]]], stride = [1, 1])",
+            "1,1,4",
+            "argument 'stride' of conv has 2 entries, wanted 1, one per axis, or none",
+        ),
+        ("conv(x, [[[1.0]]], padding = [(0,0), (1,1)])", "1,1,4", "argument 'padding' of conv has 2 entries, wanted 1"),
+        (
+            "conv(x, [[[1.0]]], padding = [(0,0,0)])",
+            "1,1,4",
+            "argument 'padding' of conv has a tuple of 3, wanted a pair",
+        ),
+        (
+            "conv(x, [[[1.0]]], border = 'wrap')",
+            "1,1,4",
+            "argument 'border' of conv is 'wrap', wanted one of 'constant', 'ignore', 'replicate'",
+        ),
         ("conv(x, [[1.0]])", "1,1,4", "data 1,1,4,f32 and filter 1,1,f32, wanted two tensors of one rank"),
         ("conv(x, [[[1.0]]], groups = 0)", "1,C,4", "groups = 0 stands for the channels, of which 1,C,4,f32 has C"),
         (

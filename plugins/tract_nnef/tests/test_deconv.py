@@ -107,7 +107,7 @@ def test_a_shape_says_how_much_of_what_is_written_is_kept(said, begin, size) -> 
         ("output_shape = [1, 2]", "output_shape has 2 sizes, wanted those of all axes, or the spatial"),
         ("output_shape = [S]", "wanted a number of elements"),
         ("padding = [(9, 9)]", "the output would have -7 elements"),
-        ("border = 'reflect'", "border is 'reflect', wanted one of constant, ignore"),
+        ("border = 'reflect'", "argument 'border' of deconv is 'reflect', wanted one of 'constant', 'ignore'"),
     ],
 )
 def test_what_does_not_fit_is_refused(said, problem) -> None:

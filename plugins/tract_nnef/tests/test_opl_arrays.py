@@ -227,17 +227,26 @@ def test_a_text_means_what_numpy_computes(text) -> None:
 WRONG = [
     ("o = tract_core_downsample(x, axis = 2, stride = 2);", "axis 2"),
     ("o = tract_core_downsample(x, axis = 0, stride = 0);", "stride 0"),
-    ("o = tract_core_scatter_nd(x, [[2, 3]], [7.0], reduction = 'mean');", "reduction is 'mean', wanted one of none"),
+    (
+        "o = tract_core_scatter_nd(x, [[2, 3]], [7.0], reduction = 'mean');",
+        "argument 'reduction' of tract_core_scatter_nd is 'mean', wanted one of 'none'",
+    ),
     ("o = tract_core_stft(x, axis = 0, frame = 2, stride = 1, window = x);", "'window'.*which is computed"),
     ("o = tract_core_range(0, 5, 1, announced = [1, 2]);", "announced has 2 sizes, wanted 1"),
     ("o = tract_core_one_hot(x, axis = 0, dim = x);", "dim"),
     ("o = tract_core_resize(x);", "either 'scales' or 'sizes'"),
     ("o = tract_core_resize(x, scales = [1.0], sizes = [1]);", "either 'scales' or 'sizes'"),
-    ("o = tract_core_resize(x, scales = [1.0]);", "'scales' has 1 elements, wanted 2"),
-    ("o = tract_core_resize(x, scales = [1.0, 2.0], interpolator = 'spline');", "interpolator is 'spline'"),
+    ("o = tract_core_resize(x, scales = [1.0]);", "'scales' of tract_core_resize has 1 elements, wanted 2"),
+    (
+        "o = tract_core_resize(x, scales = [1.0, 2.0], interpolator = 'spline');",
+        "argument 'interpolator' of tract_core_resize is 'spline', wanted one of",
+    ),
     ("o = tract_core_gather(x, [9], axis = 0);", "index 9"),
     ("o = tract_core_gather_elements(x, [0], axis = 0);", "rank"),
-    ("o = tract_core_grid_sample(x, x, mode = 'cubic');", "mode is 'cubic', wanted one of bilinear"),
+    (
+        "o = tract_core_grid_sample(x, x, mode = 'cubic');",
+        "argument 'mode' of tract_core_grid_sample is 'cubic', wanted one of 'bilinear'",
+    ),
     ("o = tract_core_force_eval(x);", "there is no operator 'tract_core_force_eval'"),
 ]
 

@@ -121,11 +121,17 @@ def test_places_are_counted_within_a_channel_where_channels_are_last() -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ("max_pool(x, size = [3])", "size has 1 entries, wanted 3, one per axis"),
-        ("box(x, size = [1,1,3], stride = [2])", "stride has 1 entries, wanted 3, one per axis, or none"),
+        ("max_pool(x, size = [3])", "argument 'size' of max_pool has 1 entries, wanted 3, one per axis"),
+        (
+            "box(x, size = [1,1,3], stride = [2])",
+            "argument 'stride' of box has 1 entries, wanted 3, one per axis, or none",
+        ),
         ("box(x, size = [1,1,9], padding = [(0,0),(0,0),(0,0)])", "does not fit into 4"),
         ("max_pool(x, size = [1,1,0])", "has an entry below 1"),
-        ("max_pool(x, size = [1,1,2], border = 'mirror')", "border is 'mirror', wanted one of constant"),
+        (
+            "max_pool(x, size = [1,1,2], border = 'mirror')",
+            "argument 'border' of max_pool is 'mirror', wanted one of 'constant'",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(body, problem) -> None:

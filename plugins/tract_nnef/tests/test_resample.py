@@ -90,10 +90,13 @@ def test_the_means_of_blocks_leave_out_what_does_not_fill_one() -> None:
     [
         ("nearest_upsample(x, factor = [2])", r"factors \[2\] for 1,1,4,4,f32, wanted one per axis behind batch"),
         ("area_downsample(x, factor = [2, 0])", r"factors \[2, 0\] .* 1 or more"),
-        ("multilinear_upsample(x, factor = [2, 2], method = 'cubic')", "method is 'cubic', wanted one of symmetric"),
+        (
+            "multilinear_upsample(x, factor = [2, 2], method = 'cubic')",
+            "argument 'method' of multilinear_upsample is 'cubic', wanted one of 'symmetric'",
+        ),
         (
             "multilinear_upsample(x, factor = [2, 2], border = 'reflect')",
-            "border is 'reflect', wanted one of replicate",
+            "argument 'border' of multilinear_upsample is 'reflect', wanted one of 'replicate'",
         ),
     ],
 )

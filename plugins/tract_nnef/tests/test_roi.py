@@ -74,10 +74,16 @@ def test_an_image_that_is_not_there_is_refused() -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (f"max_roi_pool(x, {WHOLE}, output_size = [2])", r"output_size is \[2\], wanted a height and a width"),
+        (
+            f"max_roi_pool(x, {WHOLE}, output_size = [2])",
+            r"argument 'output_size' of max_roi_pool is \[2\], wanted a height and a width",
+        ),
         ("max_roi_pool(x, [[0.0, 1.0]], [0], output_size = [2, 2])", r"regions of shape \[R, 4\], found 1,2,f32"),
         ("roi_resample(x, [[0.0, 0.0, 4.0, 3.0]], [0, 0], output_size = [2, 2])", "wants one image per region"),
-        (f"roi_resample(x, {WHOLE}, output_size = [2, 2], method = 'cubic')", "method is 'cubic', wanted one of"),
+        (
+            f"roi_resample(x, {WHOLE}, output_size = [2, 2], method = 'cubic')",
+            "argument 'method' of roi_resample is 'cubic', wanted one of",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(body, problem) -> None:

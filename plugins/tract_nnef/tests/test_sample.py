@@ -57,7 +57,7 @@ def test_windows_or_a_shape_say_how_large_the_output_is(wanted) -> None:
     ("body", "problem"),
     [
         ("sample(x, i, size = [1, 2, 1])", "windows over batch or channels"),
-        ("sample(x, i, size = [2])", "size has 1 entries, wanted 3"),
+        ("sample(x, i, size = [2])", "argument 'size' of sample has 1 entries, wanted 3"),
         ("sample(x, i, size = [1, 1, 2], stride = [1, 1, 2])", "the index is"),
         ("desample(x, i, size = [1, 1, 2], output_shape = [8])", "output_shape has 1 sizes, wanted 3"),
         ("sample(x, x, size = [1, 1, 2])", "places are integers"),

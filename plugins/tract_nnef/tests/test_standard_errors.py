@@ -25,8 +25,11 @@ CASES = [
     ("y = slice(a, axes = [1], begin = [2], end = [1]);", "2 to 1 by 1 is no range of an axis of size 3"),
     ("y = slice(a, axes = [1], begin = [0], end = [2], stride = [0]);", "the stride is 0"),
     ("y = slice(a, axes = [1], begin = [0], end = []);", "1, 1, 0 and 1 elements"),
-    ("y = pad(a, padding = [(1, 1)]);", "padding has 1 elements, wanted 2 pairs"),
-    ("y = pad(a, padding = [(1, 1), (0, 0)], border = 'ignore');", "border is 'ignore', wanted one of constant"),
+    ("y = pad(a, padding = [(1, 1)]);", "argument 'padding' of pad has 1 elements, wanted 2 pairs"),
+    (
+        "y = pad(a, padding = [(1, 1), (0, 0)], border = 'ignore');",
+        "argument 'border' of pad is 'ignore', wanted one of 'constant'",
+    ),
     ("y = tile(a, repeats = [1]);", r"multipliers are \[1\], wanted 2"),
     ("y = cast(a);", "the type in angle brackets is missing"),
     ("y = constant(shape = [2], value = [1.0, 2.0, 3.0]);", r"3 values, wanted 1, or as many as \[2\] has"),

@@ -339,7 +339,7 @@ def test_attributes():
         [value("x", [1, 4, 1, 1])],
         [value("y", [1, 1, 2, 2])],
     )
-    with pytest.raises(Unsupported, match="attribute 'mode' is 'ABC', wanted one of 'DCR', 'CRD'"):
+    with pytest.raises(Unsupported, match="attribute 'mode' of DepthToSpace is 'ABC', wanted one of 'DCR', 'CRD'"):
         load(wrong).into_typed()
 
 

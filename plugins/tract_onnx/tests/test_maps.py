@@ -215,7 +215,7 @@ def test_maps_refuse():
         run_map(map_model("CastMap", INT64, FLOAT, map_form="SPARSE", max_map=3), {-5: 1.0})
     with pytest.raises(LimitExceeded, match="'max_map' is 1099511627776"):
         load(map_model("CastMap", INT64, FLOAT, map_form="SPARSE", max_map=1 << 40)).into_typed()
-    with pytest.raises(Unsupported, match="'cast_to' is 'X'"):
+    with pytest.raises(Unsupported, match="attribute 'cast_to' of CastMap is 'X'"):
         load(map_model("CastMap", INT64, FLOAT, cast_to="X")).into_typed()
     with pytest.raises(FactError, match="a map from string to f32, found"):
         load(map_model("DictVectorizer", INT64, FLOAT, string_vocabulary=["a"])).into_typed()

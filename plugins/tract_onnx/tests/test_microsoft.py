@@ -142,7 +142,14 @@ def test_fused_conv_refuses():
         MICROSOFT,
         activation="Clip",
     )
-    refused(Unsupported, "'activation' is 'X', wanted one of", "FusedConv", [image, kernel], MICROSOFT, activation="X")
+    refused(
+        Unsupported,
+        "attribute 'activation' of FusedConv is 'X', wanted one of",
+        "FusedConv",
+        [image, kernel],
+        MICROSOFT,
+        activation="X",
+    )
 
 
 def packed(rows, columns, bits, block):
@@ -272,7 +279,14 @@ def test_multi_head_attention_refuses():
     refused(
         FactError, "8 elements are not a multiple of 3 heads", "MultiHeadAttention", [Q, K, V], MICROSOFT, num_heads=3
     )
-    refused(CorruptModel, "'num_heads' is 0", "MultiHeadAttention", [Q, K, V], MICROSOFT, num_heads=0)
+    refused(
+        CorruptModel,
+        "attribute 'num_heads' of MultiHeadAttention is 0",
+        "MultiHeadAttention",
+        [Q, K, V],
+        MICROSOFT,
+        num_heads=0,
+    )
     lengths = [Q, K, V, None, np.zeros(8, np.int32)]
     refused(Unsupported, "describes packed rows", "MultiHeadAttention", lengths, MICROSOFT, num_heads=2)
 
@@ -350,7 +364,13 @@ def test_group_query_attention_refuses():
         kv_num_heads=3,
     )
     refused(
-        CorruptModel, "'kv_num_heads' is -1", "GroupQueryAttention", inputs, MICROSOFT, num_heads=4, kv_num_heads=-1
+        CorruptModel,
+        "attribute 'kv_num_heads' of GroupQueryAttention is -1",
+        "GroupQueryAttention",
+        inputs,
+        MICROSOFT,
+        num_heads=4,
+        kv_num_heads=-1,
     )
 
 

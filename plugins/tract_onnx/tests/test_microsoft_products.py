@@ -153,7 +153,14 @@ def test_fused_gemm(activation, attributes):
 
 def test_fused_gemm_with_what_the_version_does_not_have():
     inputs = [f32(3, 4), f32(4, 5)]
-    refused(Unsupported, "'activation' is 'Floor', wanted one of", "FusedGemm", inputs, MICROSOFT, activation="Floor")
+    refused(
+        Unsupported,
+        "attribute 'activation' of FusedGemm is 'Floor', wanted one of",
+        "FusedGemm",
+        inputs,
+        MICROSOFT,
+        activation="Floor",
+    )
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])

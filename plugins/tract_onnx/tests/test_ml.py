@@ -214,7 +214,7 @@ def test_linear_classifier_with_one_function(transform):
 def test_linear_models_refuse():
     refused(
         CorruptModel,
-        "'coefficients' has 5 numbers, which do not fill 2",
+        "attribute 'coefficients' of LinearRegressor has 5 numbers, which do not fill 2",
         "LinearRegressor",
         [X],
         targets=2,
@@ -222,7 +222,7 @@ def test_linear_models_refuse():
     )
     refused(
         CorruptModel,
-        "'coefficients' has 3 numbers, which do not fill 0",
+        "'coefficients' of LinearRegressor has 3 numbers, which do not fill 0",
         "LinearRegressor",
         [X],
         targets=0,
@@ -230,7 +230,7 @@ def test_linear_models_refuse():
     )
     refused(
         CorruptModel,
-        "'intercepts' has 2 numbers, wanted 0 or 1",
+        "'intercepts' of LinearRegressor has 2 numbers, wanted 0 or 1",
         "LinearRegressor",
         [X],
         coefficients=[1.0] * 3,
@@ -360,10 +360,14 @@ def test_a_regressor_of_scikit_learn(kind):
         (CorruptModel, r"'vectors_per_class' is \[-1, 6\]", {"vectors_per_class": [-1, 6]}),
         (LimitExceeded, "for 1025 classes", {"classlabels_ints": [*range(1025)], "vectors_per_class": [1] * 1025}),
         (CorruptModel, "4 coefficients for each of 5", {"coefficients": [1.0] * 4}),
-        (CorruptModel, "'rho' has 3 numbers, wanted 1", {"rho": [1.0] * 3}),
-        (CorruptModel, "'prob_b' has 0 numbers, wanted 1", {"prob_a": [1.0]}),
-        (CorruptModel, "'kernel_params' has 2 numbers, wanted 0 or 3", {"kernel_params": [1.0, 2.0]}),
-        (Unsupported, "'kernel_type' is 'X', wanted one of 'LINEAR'", {"kernel_type": "X"}),
+        (CorruptModel, "attribute 'rho' of SVMClassifier has 3 numbers, wanted 1", {"rho": [1.0] * 3}),
+        (CorruptModel, "attribute 'prob_b' of SVMClassifier has 0 numbers, wanted 1", {"prob_a": [1.0]}),
+        (
+            CorruptModel,
+            "attribute 'kernel_params' of SVMClassifier has 2 numbers, wanted 0 or 3",
+            {"kernel_params": [1.0, 2.0]},
+        ),
+        (Unsupported, "attribute 'kernel_type' of SVMClassifier is 'X', wanted one of 'LINEAR'", {"kernel_type": "X"}),
         (FactError, "inner sizes that are equal, found 6,3,f64 and 2,5,f64", {"support_vectors": [1.0] * 10}),
     ],
 )

@@ -188,9 +188,18 @@ def test_a_text_means_what_it_says(body, inputs, wanted, tmp_path) -> None:
 
 
 WRONG = [
-    ("o = tract_onnx_multinomial(x, dtype = 3);", "dtype is 3, wanted 6 for i32 or 7 for i64"),
-    ("o = tract_onnx_random('F32', [2], 'uniform', [1.0]);", "there are 1 parameters, wanted 2"),
-    ("o = tract_onnx_random('F32', [2], 'cauchy', [1.0, 2.0]);", "dist is 'cauchy', wanted one of uniform, normal"),
+    (
+        "o = tract_onnx_multinomial(x, dtype = 3);",
+        "argument 'dtype' of tract_onnx_multinomial is 3, wanted 6 for i32 or 7 for i64",
+    ),
+    (
+        "o = tract_onnx_random('F32', [2], 'uniform', [1.0]);",
+        "argument 'parameters' of tract_onnx_random has 1 entries, wanted 2",
+    ),
+    (
+        "o = tract_onnx_random('F32', [2], 'cauchy', [1.0, 2.0]);",
+        "argument 'dist' of tract_onnx_random is 'cauchy', wanted one of 'uniform', 'normal'",
+    ),
     ("o = tract_onnx_ml_direct_lookup(x, x, 1.0);", "'values'.*computed"),
     (TREES.replace("1056964608, 6]", "1056964608, 7]"), "test number 7"),
     (TREES.replace("[[0, 1, 2, ", "[[0, 1, 3, "), "leads to node 3, and there are 3"),
@@ -199,7 +208,10 @@ WRONG = [
     (TREES.replace("[1, 2, 0, 0, 0]", "[2, 1, 0, 0, 0]"), "ends before it begins"),
     (TREES.replace("n_classes = 2", "n_classes = 1"), "votes for class 1, of 1"),
     (TREES.replace("'u32'", "'i64'"), "'trees' is .*, wanted rows of 1 u32"),
-    (TREES.replace("aggregate_fn = 'SUM'", "aggregate_fn = 'MEDIAN'"), "wanted one of AVERAGE, SUM"),
+    (
+        TREES.replace("aggregate_fn = 'SUM'", "aggregate_fn = 'MEDIAN'"),
+        "'aggregate_fn' of tract_onnx_ml_tree_ensemble_classifier is 'MEDIAN', wanted one of 'AVERAGE', 'SUM'",
+    ),
 ]
 
 

@@ -43,7 +43,7 @@ def test_cast_to_a_name(name, dtype):
 
 
 def test_cast_to_a_name_that_is_none():
-    with pytest.raises(CorruptModel, match="'to' is 'FLOOT', which is no element type"):
+    with pytest.raises(CorruptModel, match="attribute 'to' of Cast is 'FLOOT', wanted an element type"):
         run(node_model("Cast", [ROW], "", opset=1, to="FLOOT"), {"x0": ROW})
 
 

@@ -86,7 +86,14 @@ def test_normalizer_follows_the_locale(locale, upper, lower):
 def test_normalizer_refuses():
     x = texts("a")
     refused(Unsupported, "'locale' is '../x', wanted a language", "StringNormalizer", [x], "", locale="../x")
-    refused(Unsupported, "'case_change_action' is 'UP'", "StringNormalizer", [x], "", case_change_action="UP")
+    refused(
+        Unsupported,
+        "attribute 'case_change_action' of StringNormalizer is 'UP'",
+        "StringNormalizer",
+        [x],
+        "",
+        case_change_action="UP",
+    )
     refused(FactError, "a matrix of one row, found 2,1,string", "StringNormalizer", [texts("a", "b")[:, None]], "")
     with pytest.raises(RunError, match="a matrix of one row, found 2 rows"):
         outputs_of("StringNormalizer", [texts("a", "b")[:, None]], "", batch="N")
@@ -168,7 +175,7 @@ def test_tfidf_weights_belong_to_ngrams_not_to_places():
         (LimitExceeded, "names place 1099511627776", {"ngram_indexes": [0, 1, 2, 3, 4, 5, 1 << 40]}),
         (CorruptModel, "n-grams of 2 to 1 items", {"min_gram_length": 2, "max_gram_length": 1}),
         (CorruptModel, "with up to -1 between them", {"max_skip_count": -1}),
-        (Unsupported, "'mode' is 'X', wanted one of 'TF', 'IDF', 'TFIDF'", {"mode": "X"}),
+        (Unsupported, "attribute 'mode' of TfIdfVectorizer is 'X', wanted one of 'TF', 'IDF', 'TFIDF'", {"mode": "X"}),
         (CorruptModel, "exclude each other", {"pool_strings": ["a"]}),
     ],
 )
@@ -241,5 +248,11 @@ def test_tokenizer_is_refused():
 
     refuse(FactError, "one axis or two, found 1,1,1,str", texts("a").reshape(1, 1, 1), separators=[" "])
     refuse(CorruptModel, "neither an expression", texts("a"))
-    refuse(CorruptModel, "'mincharnum' is 0, wanted 1 or more", texts("a"), separators=[" "], mincharnum=0)
+    refuse(
+        CorruptModel,
+        "attribute 'mincharnum' of Tokenizer is 0, wanted 1 or more",
+        texts("a"),
+        separators=[" "],
+        mincharnum=0,
+    )
     refuse(CorruptModel, "not a regular expression", texts("a"), separators=["("])

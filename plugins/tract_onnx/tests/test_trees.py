@@ -404,7 +404,7 @@ def test_hostile_trees_by_position(error, match, changes):
         (CorruptModel, "1 target_ids", {"target_ids": [0]}),
         (CorruptModel, "3 base values, wanted 1", {"base_values": [1.0, 2.0, 3.0]}),
         (Unsupported, "'BRANCH_MAYBE'; known are BRANCH_LEQ", {"nodes_modes": ["BRANCH_MAYBE", "LEAF", "LEAF"]}),
-        (Unsupported, "'post_transform' is 'X'", {"post_transform": "X"}),
+        (Unsupported, "'post_transform' of TreeEnsembleRegressor is 'X'", {"post_transform": "X"}),
         (FactError, "looks at 9 features, found 2,1,f32", {"nodes_featureids": [8, 0, 0]}),
     ],
 )

@@ -14,10 +14,10 @@ import numpy as np
 from tract_core.data import Constant, DatumType, DType
 from tract_core.dims import is_symbolic
 from tract_core.errors import CorruptModel, FactError, LimitExceeded, Unsupported
+from tract_core.frontend.node import Inputs
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.node_wiring import NodeWiring
-from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 
 MAX_COUNT: Final = 1 << 16
@@ -29,7 +29,7 @@ def zero_of(kind: DType) -> Constant:
     return Constant(np.array("", object) if kind is DatumType.STRING else np.zeros((), kind.numpy))
 
 
-class Wiring(NodeWiring):
+class Wiring(NodeWiring, Inputs[int]):
     """The typed model under construction, and one node's inputs in it.
 
     ``inputs``: one outlet per input of the ONNX node, ``None`` for an optional one that is left out. ``outer``: values
@@ -47,26 +47,22 @@ class Wiring(NodeWiring):
         self.slots = list(inputs)
         self.outer = dict(outer or {})
 
+    @property
+    def wiring(self) -> NodeWiring:
+        """Itself."""
+        return self
+
     def input(self, slot: int) -> OutletId:
         """An input that must be there. Raises CorruptModel when it is not."""
-        found = self.optional(slot)
+        found = self.optional_input(slot)
         if found is None:
             given = sum(outlet is not None for outlet in self.slots)
             raise CorruptModel(f"input {slot} is missing; the node has {given} inputs")
         return found
 
-    def optional(self, slot: int) -> OutletId | None:
+    def optional_input(self, slot: int) -> OutletId | None:
         """An input that may be left out."""
         return self.slots[slot] if slot < len(self.slots) else None
-
-    def tensor(self, slot: int) -> Wired:
-        """An input that must be there, for arithmetic. Raises CorruptModel when it is not."""
-        return Wired(self, self.input(slot))
-
-    def optional_tensor(self, slot: int) -> Wired | None:
-        """An input that may be left out, for arithmetic."""
-        found = self.optional(slot)
-        return None if found is None else Wired(self, found)
 
     def all_inputs(self) -> list[OutletId]:
         """Every input of an operator that takes any number, at least one."""

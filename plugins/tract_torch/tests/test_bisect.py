@@ -40,7 +40,7 @@ def failure(module: torch.nn.Module, archive: Path, args: Any, **options: Any) -
 
 
 def test_an_importer_that_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_row(monkeypatch, "aten.gelu.default", lambda call, _: call.tensor("self"))
+    with_row(monkeypatch, "aten.gelu.default", lambda call, _: call.input("self"))
     encoder = Encoder()
     archive = encoder_archive(encoder, tmp_path)
     text = failure(encoder, archive, TOKENS, runtime="reference")
@@ -56,7 +56,7 @@ def test_one_that_is_wrong_at_other_sizes_only(tmp_path: Path, monkeypatch: pyte
     def wraps(call: Call, wire: NodeWiring) -> Any:
         """x <= 0, for x from -5 to 4 only."""
         five, ten, zero = (wire.const(np.array(number)) for number in (5, 10, 0))
-        x = wire.binary(FloorRem(), wire.binary(Add(), call.tensor("self"), five), ten)
+        x = wire.binary(FloorRem(), wire.binary(Add(), call.input("self"), five), ten)
         return wire.binary(Le(), wire.binary(Sub(), x, five), zero)
 
     with_row(monkeypatch, "aten.le.Scalar", wraps)
@@ -107,7 +107,7 @@ def test_differences_that_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             return x
 
     def off(call: Call, wire: NodeWiring) -> Any:
-        x = call.tensor("self")
+        x = call.input("self")
         return wire.binary(Add(), x, wire.const(np.float32(3e-2)))
 
     with_row(monkeypatch, "aten.relu.default", off)
@@ -117,7 +117,7 @@ def test_differences_that_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_tensors_are_held_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_row(monkeypatch, "aten.gelu.default", lambda call, _: call.tensor("self"))
+    with_row(monkeypatch, "aten.gelu.default", lambda call, _: call.input("self"))
     monkeypatch.setattr(bisect, "AT_ONCE", 300)
     held: list[int] = []
     real = bisect._Run

@@ -25,8 +25,8 @@ REGISTRY = "com_example"
 )
 def read_smooth(call: Call) -> OutletId:
     """The coefficients are part of the operator: they have to be known."""
-    x = call.tensor("x")
-    decay = call.model.constant(call.tensor("decay", DatumType.F32))
+    x = call.input("x")
+    decay = call.model.constant(call.input("decay", DatumType.F32))
     if decay is None:
         raise CorruptModel("com_example_smooth: 'decay' is computed, wanted numbers")
     return call.op(Smooth(call.axis("axis", call.rank(x)), Constant(decay)), x)

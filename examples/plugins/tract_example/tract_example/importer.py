@@ -19,6 +19,6 @@ ROWS = Rows()
 def smooth(node: OnnxNode, wire: Wiring) -> OutletId:
     """One coefficient, or one per channel of the last axis."""
     x = wire.input(0)
-    decay = np.array(node.floats("decay"), np.float32)
-    axis = wire.axis(node.int("axis", default=1), wire.rank(x))
+    decay = np.array(node.numbers("decay"), np.float32)
+    axis = node.axis("axis", wire.rank(x), 1)
     return wire.op(Smooth(axis, Constant(decay)), x)

@@ -60,13 +60,13 @@ fragment prelu(x: tensor<scalar>, alpha: tensor<scalar>) -> (y: tensor<scalar>)
 @reads(ROWS, STANDARD, "elu(x: tensor<scalar>, alpha: scalar = 1.0) -> (y: tensor<scalar>)")
 def read_elu(call: Call) -> OutletId:
     """``x`` where it is positive, else ``alpha * (exp(x) - 1)``, in which nothing overflows."""
-    return wire_activation(call.model, call.node, Activation("elu", call.number("alpha")), call.real(call.tensor("x")))
+    return wire_activation(call.model, call.node, Activation("elu", call.number("alpha")), call.real(call.input("x")))
 
 
 @reads(ROWS, STANDARD, "softplus(x: tensor<scalar>) -> (y: tensor<scalar>)")
 def read_softplus(call: Call) -> OutletId:
     """``log(exp(x) + 1)``, in which nothing overflows."""
-    return wire_activation(call.model, call.node, Activation("softplus"), call.real(call.tensor("x")))
+    return wire_activation(call.model, call.node, Activation("softplus"), call.real(call.input("x")))
 
 
 @reads(
@@ -83,7 +83,7 @@ def read_clamped_swiglu(call: Call) -> Wired:
     alpha, limit = call.number("alpha"), call.number("limit")
     if not isfinite(alpha) or not 0 < limit < float("inf"):
         raise CorruptModel(f"{call.name}: alpha {alpha} and limit {limit}, wanted finite numbers, and a limit above 0")
-    gate, up = (call.wired(name).cast(DatumType.F32) for name in ("gate", "up"))
+    gate, up = (call.tensor(name).cast(DatumType.F32) for name in ("gate", "up"))
     call.wire.require_shape("up", up.outlet, gate.shape)
     gate, up = gate.minimum(limit), up.minimum(limit).maximum(-limit)
     return (up + 1) * (gate * (gate * alpha).sigmoid())

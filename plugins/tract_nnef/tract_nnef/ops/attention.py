@@ -38,7 +38,7 @@ def read_apply_rope(call: Call) -> Wired:
 
     Raises CorruptModel where the last axis has no halves.
     """
-    x, cos, sin = (Wired(call.wire, one) for one in call.wire.ranks(*map(call.tensor, ("input", "cos", "sin"))))
+    x, cos, sin = (Wired(call.wire, one) for one in call.wire.ranks(*map(call.input, ("input", "cos", "sin"))))
     size = x.shape[-1] if x.rank else 1
     if not isinstance(size, int) or size % 2:
         raise CorruptModel(f"{call.name}: the last axis of {x.fact} has no halves")
@@ -54,7 +54,7 @@ def read_apply_rope(call: Call) -> Wired:
 )
 def read_scaled_masked_softmax(call: Call) -> Wired:
     """Along the last axis. What a mask of booleans leaves out is 0, in rows that it leaves out whole too if asked."""
-    x, mask = (Wired(call.wire, one) for one in call.wire.ranks(call.tensor("input"), call.tensor("mask")))
+    x, mask = (Wired(call.wire, one) for one in call.wire.ranks(call.input("input"), call.input("mask")))
     found = _softmax(x * call.number("scale"), mask)
     if not call.flag("post_softmax_mask"):
         return found
@@ -77,19 +77,19 @@ def read_sdpa(call: Call) -> Wired:
     q as there are more. A mask of booleans leaves out, one of numbers is added. With ``is_causal`` an element of q sees
     the elements of k up to its own place, where the sequences end together. Raises CorruptModel.
     """
-    q, k, v = (call.wired(name) for name in ("q", "k", "v"))
+    q, k, v = (call.tensor(name) for name in ("q", "k", "v"))
     rank, causal = q.rank, call.flag("is_causal")
     if rank not in (3, 4) or rank != k.rank or rank != v.rank:
         found = ", ".join(str(x.fact) for x in (q, k, v))
         raise CorruptModel(f"{call.name}: wanted q, k and v of one rank, 3 or 4, found {found}")
-    if causal and call.given("mask"):
+    if causal and call.has("mask"):
         raise CorruptModel(f"{call.name}: it cannot have a mask and be causal too")
     acc, shape, inner = call.element_type("acc_datum_type"), q.shape, q.dtype
     q = _grouped(call, q, k) if rank == 4 else q
     size = shape[rank - 1]
-    if not call.given("scale") and not isinstance(size, int):
+    if not call.has("scale") and not isinstance(size, int):
         raise CorruptModel(f"{call.name}: no 'scale' is given, and the last axis of q is {size}")
-    scale = call.number("scale") if call.given("scale") else 1 / sqrt(int(size))
+    scale = call.number("scale") if call.has("scale") else 1 / sqrt(int(size))
     scores = _product("bsd,btd->bst" if rank == 3 else "bhgsd,bhtd->bhgst", acc, q, k) * scale
     mask = _causal(scores) if causal else _mask(call, rank, scores)
     found = _softmax(scores, mask) if mask is not None else scores.op(Softmax((scores.rank - 1,)))
@@ -118,9 +118,9 @@ def _product(expression: str, acc: DatumType, a: Wired, b: Wired) -> Wired:
 
 def _mask(call: Call, rank: int, scores: Wired) -> Wired | None:
     """The mask, if there is one, with the axes of the scores."""
-    if not call.given("mask"):
+    if not call.has("mask"):
         return None
-    mask = call.wired("mask")
+    mask = call.tensor("mask")
     if mask.rank > rank:
         raise CorruptModel(f"{call.name}: the mask {mask.fact} has more axes than q")
     for _ in range(rank - mask.rank):

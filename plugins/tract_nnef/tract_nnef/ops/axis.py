@@ -30,7 +30,7 @@ def read_reshape(call: Call) -> OutletId:
 
     Raises CorruptModel for axes that are not there.
     """
-    x, computed = call.tensor("input"), call.computed("shape")
+    x, computed = call.input("input"), call.computed("shape")
     shape, start, count = call.shape(x), call.integer("axis_start"), call.integer("axis_count")
     end = len(shape) if count == -1 else start + count
     if not 0 <= start <= end <= len(shape):
@@ -51,7 +51,7 @@ def read_reshape(call: Call) -> OutletId:
 @reads(ROWS, STANDARD, "transpose<?>(input: tensor<?>, axes: integer[]) -> (output: tensor<?>)")
 def read_transpose(call: Call) -> OutletId:
     """The axes in another order: for each one of the output, that of the input. Those behind them stay."""
-    x = call.tensor("input")
+    x = call.input("input")
     axes = call.axes("axes", call.rank(x))
     if sorted(axes) != list(range(len(axes))):
         raise CorruptModel(f"transpose: axes {list(axes)} are no permutation of the first {len(axes)}")
@@ -61,14 +61,14 @@ def read_transpose(call: Call) -> OutletId:
 @reads(ROWS, STANDARD, "squeeze<?>(input: tensor<?>, axes: integer[]) -> (output: tensor<?>)")
 def read_squeeze(call: Call) -> OutletId:
     """Axes of size 1 removed, by their numbers in the input."""
-    x = call.tensor("input")
+    x = call.input("input")
     return wire_squeeze(call.model, call.unique("squeeze"), x, call.axes("axes", call.rank(x)))
 
 
 @reads(ROWS, STANDARD, "unsqueeze<?>(input: tensor<?>, axes: integer[]) -> (output: tensor<?>)")
 def read_unsqueeze(call: Call) -> OutletId:
     """Axes of size 1 added, by their numbers in the output."""
-    x = call.tensor("input")
+    x = call.input("input")
     axes = call.axes("axes", call.rank(x) + len(call.integers("axes")))
     return wire_unsqueeze(call.model, call.unique("unsqueeze"), x, axes)
 

@@ -85,7 +85,7 @@ def _in_steps(call: Call, given: Sequence[Value]) -> Sequence[Value]:
 def read_add_n(call: Call) -> OutletId:
     """The sum of several tensors; of none, a zero."""
     total = call.constant_array(np.zeros(1, np.float32))
-    for count, x in enumerate(call.tensors("x")):
+    for count, x in enumerate(call.inputs("x")):
         total = call.op(binary.Add(), *call.together([total, call.real(x)])) if count else call.real(x)
     return total
 

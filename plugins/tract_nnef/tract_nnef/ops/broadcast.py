@@ -17,7 +17,7 @@ ROWS = Rows()
 @reads(ROWS, CORE, "tract_core_broadcast(input: tensor<?>, shape: integer[]) -> (output: tensor<?>)")
 def read_broadcast(call: Call) -> OutletId:
     """The input in the common shape of itself and ``shape``, aligned at the last axis as in NumPy."""
-    x, computed = call.tensor("input"), call.computed("shape")
+    x, computed = call.input("input"), call.computed("shape")
     if computed is not None:
         return wire_expand(call.model, call.unique("broadcast"), x, computed)
     return call.op(MultiBroadcastTo(call.dims("shape")), x)

@@ -35,13 +35,13 @@ def read_cast(call: Call) -> OutletId:
         raise CorruptModel(f"tract_core_cast: 'to' is {kind}, and graph.quant says {quantized}")
     to = quantized or kind
     assert to is not None  # one of them said it
-    x = call.tensor("input")
+    x = call.input("input")
     if isinstance(to, QuantizedType):
         return _stored(call, x, to)
     if isinstance(call.value("input"), OutletId):
         return call.op(Cast(to), call.real(x) if to.is_float() else _plain(call, x, to))
     cuts = call.dtype(x).is_float() and to.is_integer()
-    return call.op(Cast(to), x) if cuts else call.tensor("input", to)
+    return call.op(Cast(to), x) if cuts else call.input("input", to)
 
 
 def _stored(call: Call, x: OutletId, to: QuantizedType) -> OutletId:
@@ -71,14 +71,14 @@ def read_standard_cast(call: Call) -> OutletId:
     to = ITEMS.get(call.item)
     if to is None:
         raise CorruptModel("cast: the type in angle brackets is missing, as in cast<scalar>(x)")
-    x = call.real(call.tensor("input"))
+    x = call.real(call.input("input"))
     return x if call.dtype(x) == to else call.op(Cast(to), x)
 
 
 @reads(ROWS, STANDARD, "copy<?>(x: tensor<?>) -> (y: tensor<?>)")
 def read_copy(call: Call) -> OutletId:
     """The tensor itself; ``graph.quant`` may say another type of the result."""
-    return call.tensor("x")
+    return call.input("x")
 
 
 @reads(ROWS, STANDARD, "copy_n<?>(x: tensor<?>, times: integer) -> (y: tensor<?>[])")
@@ -87,7 +87,7 @@ def read_copy_n(call: Call) -> list[OutletId]:
     times = call.integer("times")
     if not 0 <= times <= limits_now().max_nodes:
         raise CorruptModel(f"copy_n: {times} copies are wanted")
-    return [call.tensor("x")] * times
+    return [call.input("x")] * times
 
 
 @ROWS.row(NNEF_WRITE, AsQuantized)

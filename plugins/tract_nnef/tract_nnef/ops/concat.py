@@ -36,7 +36,7 @@ def read_stack(call: Call) -> OutletId:
 
 def _of_one_type(call: Call) -> Sequence[OutletId]:
     """The tensors in the widest of their types, floats before integers. Quantised ones of several types become real."""
-    parts = call.tensors("values")
+    parts = call.inputs("values")
     if not parts:
         raise CorruptModel(f"{call.name}: there are no tensors")
     if len({call.dtype(part) for part in parts}) == 1:

@@ -47,7 +47,7 @@ def read_conv(call: Call) -> OutletId:
     group = read_groups(call, x)
     bias = read_bias(call, sum_type(call.dtype(x).storage, call.dtype(kernel).storage), call.shape(kernel)[0])
     pool = read_steps(call, len(sizes)).pool(sizes)
-    x, pool = bordered(call, Conv(pool), pool, x, call.choice("border", *BORDERS))
+    x, pool = bordered(call, Conv(pool), pool, x, call.choice("border", BORDERS))
     op = Conv(pool, KernelFormat.OIHW, group)
     if not call.dtype(x).is_quantized():
         return bias.added(call, call.op(op, x, kernel, bias.inside))
@@ -110,7 +110,7 @@ def read_bias(call: Call, kind: DatumType, channels: Dim) -> Bias:
     The standard has the channels in the second axis; exporters have them in any. What is neither is stretched to the
     result and added to it, as the standard says.
     """
-    bias = call.tensor("bias", kind)
+    bias = call.input("bias", kind)
     if kind.is_float():
         bias = as_real(call, bias, kind)
     shape = call.shape(bias)
@@ -139,8 +139,8 @@ def _reshaped(call: Call, x: OutletId, shape: tuple[Dim, ...]) -> OutletId:
 )
 def read_qconv(call: Call) -> OutletId:
     """A convolution of quantised tensors; the number of groups has two names."""
-    call.choice("border", "constant", "ignore")
-    x, kernel = call.tensor("input"), call.tensor("filter")
+    call.choice("border", ("constant", "ignore"))
+    x, kernel = call.input("input"), call.input("filter")
     sizes = spatial_sizes(call, x, kernel)
     group = call.integer("groups") or call.integer("group") or read_groups(call, x)
     bias = read_bias(call, DatumType.I32, call.shape(kernel)[0]).alone(call)

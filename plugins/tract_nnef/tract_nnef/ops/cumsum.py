@@ -29,7 +29,7 @@ ROWS = Rows()
 )
 def read_cumsum(call: Call) -> OutletId:
     """The sums of what is before each element, and of that itself unless ``exclusive``."""
-    x = call.tensor("input")
+    x = call.input("input")
     return call.op(CumSum(call.axis("axis", call.rank(x)), call.flag("exclusive"), call.flag("reverse")), x)
 
 

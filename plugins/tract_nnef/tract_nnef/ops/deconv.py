@@ -47,7 +47,7 @@ def read_deconv(call: Call) -> OutletId:
     group = read_groups(call, x)
     kernel = _outputs_first(call, kernel, call.shape(x)[1], group)
     bias = read_bias(call, sum_type(call.dtype(x).storage, call.dtype(kernel).storage), call.shape(kernel)[0])
-    call.choice("border", "constant", "ignore")
+    call.choice("border", ("constant", "ignore"))
     pool = read_steps(call, len(sizes)).pool(sizes)
     return bias.added(call, call.op(_to_shape(call, pool, call.shape(x), group), x, kernel, bias.inside))
 
@@ -112,8 +112,8 @@ def _number(call: Call, size: Dim) -> int:
 )
 def read_debox(call: Call) -> OutletId:
     """Each element written to all of its window and added up there, divided by the window's size with ``normalize``."""
-    x = call.real(call.tensor("input"))
-    call.choice("border", "constant", "ignore")
+    x = call.real(call.input("input"))
+    call.choice("border", ("constant", "ignore"))
     (y,) = all_axes(call, x, lambda data, pool: [_spread(call, data, pool)], channels_last=False)
     return y
 

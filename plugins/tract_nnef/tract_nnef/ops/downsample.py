@@ -21,7 +21,7 @@ ROWS = Rows()
 )
 def read_downsample(call: Call) -> OutletId:
     """Each ``stride``-th from ``modulo`` on; backwards with a negative stride."""
-    x = call.tensor("input")
+    x = call.input("input")
     return call.op(Downsample(call.axis("axis", call.rank(x)), call.integer("stride"), call.integer("modulo")), x)
 
 

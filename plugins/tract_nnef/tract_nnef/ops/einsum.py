@@ -100,7 +100,7 @@ def read_einsum(call: Call) -> OutletId:
     ``sums``: the type in which products are summed, where it is another; the tract engines pass that over. An axis that
     only the result has is of size 1.
     """
-    inputs, acc = call.tensors("inputs"), call.element_type("acc")
+    inputs, acc = call.inputs("inputs"), call.element_type("acc")
     if not acc.is_integer():
         inputs = [wire_cast(call.model, call.unique("input"), one, acc) for one in inputs]
     sums = call.element_type("sums") if call.text("sums") else acc
@@ -119,7 +119,7 @@ def read_einsum(call: Call) -> OutletId:
 )
 def read_einsum_q(call: Call) -> OutletId:
     """The same of two quantised tensors; the expression has the axes of the bias and of all parameters too."""
-    inputs = call.tensors("inputs")
+    inputs = call.inputs("inputs")
     if len(inputs) != 2:
         raise CorruptModel(f"tract_core_einsum_q: {len(inputs)} inputs, wanted 2")
     op = EinSum(AxesMapping.parse(call.text("expr")), call.element_type("acc"), output_type(call, "output"))
@@ -133,7 +133,7 @@ def _parameters(call: Call, a: OutletId, b: OutletId) -> list[OutletId]:
 @reads(ROWS, CORE, "tract_core_matmul(A: tensor<scalar>, B: tensor<scalar>, axes: integer[]) -> (y: tensor<scalar>)")
 def read_old_matmul(call: Call) -> OutletId:
     """A product along axes that are given by number: of rows and sums in A, of sums and columns in B, of both in C."""
-    a, b = call.tensor("A"), call.tensor("B")
+    a, b = call.input("A"), call.input("B")
     return call.op(EinSum(_old_axes(call, a, b), _accumulator(call.dtype(a).storage)), a, b)
 
 
@@ -145,7 +145,7 @@ def read_old_matmul(call: Call) -> OutletId:
 )
 def read_old_qmatmul(call: Call) -> OutletId:
     """The same of quantised matrices; a bias of several numbers has one for each column."""
-    a, b = call.tensor("A"), call.tensor("B")
+    a, b = call.input("A"), call.input("B")
     axes = _old_axes(call, a, b)
     rest = _parameters(call, a, b)
     columns = axes.outputs[0][call.integers("axes")[5]]

@@ -80,7 +80,7 @@ _DECLARED: Final = "{}(x: tensor<scalar>) -> (y: tensor<scalar>)"
 @reads(ROWS, TRANSFORMERS, *map(_DECLARED.format, _OLD))
 def read_elementwise(call: Call) -> OutletId:
     """The function of that name; of a quantised tensor, on what it stands for."""
-    x, kind = call.real(call.tensor("x")), _OPS[call.name]
+    x, kind = call.real(call.input("x")), _OPS[call.name]
     if kind in _ROUNDING and call.dtype(x).is_integer():
         return x
     if kind is elementwise.BitNot and call.dtype(x).is_bool():
@@ -98,7 +98,7 @@ def write_elementwise(op: elementwise.ElementWise, node: Spelling) -> Invocation
 @reads(ROWS, CORE, "tract_core_pow_const(input: tensor<scalar>, exponent: scalar) -> (output: tensor<scalar>)")
 def read_pow_const(call: Call) -> OutletId:
     """A power that is known."""
-    return call.op(elementwise.PowConst(call.number("exponent")), call.tensor("input"))
+    return call.op(elementwise.PowConst(call.number("exponent")), call.input("input"))
 
 
 @ROWS.row(NNEF_WRITE, elementwise.PowConst)
@@ -114,7 +114,7 @@ _GELU: Final = "(input: tensor<scalar>, fast_impl: logical = false) -> (output: 
 @reads(ROWS, TRANSFORMERS, f"tract_transformers_gelu_approx{_GELU}")
 def read_gelu_approx(call: Call) -> OutletId:
     """By the hyperbolic tangent, of a cubic or, in the fast form, of a square."""
-    return call.op(elementwise.GeluApproximate(call.flag("fast_impl")), call.tensor("input"))
+    return call.op(elementwise.GeluApproximate(call.flag("fast_impl")), call.input("input"))
 
 
 @ROWS.row(NNEF_WRITE, elementwise.GeluApproximate)
@@ -132,7 +132,7 @@ def write_gelu_approx(op: elementwise.GeluApproximate, node: Spelling) -> Invoca
 def read_is_inf(call: Call) -> OutletId:
     """Of the signs that are asked for."""
     op = elementwise.IsInf(call.flag("detect_positive"), call.flag("detect_negative"))
-    return call.op(op, call.tensor("input"))
+    return call.op(op, call.input("input"))
 
 
 @ROWS.row(NNEF_WRITE, elementwise.IsInf)
@@ -145,7 +145,7 @@ def write_is_inf(op: elementwise.IsInf, node: Spelling) -> Invocation | None:
 @reads(ROWS, STANDARD, "leaky_relu(x: tensor<scalar>, alpha: scalar) -> (y: tensor<scalar>)")
 def read_leaky_relu(call: Call) -> OutletId:
     """``alpha`` times what is negative."""
-    return call.op(elementwise.LeakyRelu(call.number("alpha")), call.real(call.tensor("x")))
+    return call.op(elementwise.LeakyRelu(call.number("alpha")), call.real(call.input("x")))
 
 
 @ROWS.row(NNEF_WRITE, elementwise.LeakyRelu)

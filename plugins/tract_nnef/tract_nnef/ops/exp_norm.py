@@ -28,17 +28,17 @@ _COMMON: Final = (
 )
 def read_exp_unit_norm(call: Call) -> OutletId:
     """By the mean of magnitudes."""
-    x = call.tensor("input")
+    x = call.input("input")
     op = ExpUnitNorm(*_common(call, call.rank(x)), call.flag("complex"), call.number("epsilon"))
-    return call.op(op, x, call.tensor("state"))
+    return call.op(op, x, call.input("state"))
 
 
 @reads(ROWS, EXTRA, f"tract_extra_exp_mean_norm({_COMMON}, scaling_factor: scalar = 1.0) -> (output: tensor<scalar>)")
 def read_exp_mean_norm(call: Call) -> OutletId:
     """By the mean itself."""
-    x = call.tensor("input")
+    x = call.input("input")
     op = ExpMeanNorm(*_common(call, call.rank(x)), call.number("scaling_factor"))
-    return call.op(op, x, call.tensor("state"))
+    return call.op(op, x, call.input("state"))
 
 
 def _common(call: Call, rank: int) -> tuple[int, float, int, bool]:

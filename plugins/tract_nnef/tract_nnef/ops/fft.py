@@ -25,7 +25,7 @@ ROWS = Rows()
 )
 def read_fft(call: Call) -> OutletId:
     """Of pairs on the last axis, neither way divided by the number of elements."""
-    x = call.tensor("input")
+    x = call.input("input")
     return call.op(Fft(call.axis("axis", call.rank(x)), call.flag("inverse")), x)
 
 
@@ -43,7 +43,7 @@ def write_fft(op: Fft, node: Spelling) -> Invocation | None:
 )
 def read_stft(call: Call) -> OutletId:
     """Frame by frame. Raises CorruptModel for a window that is computed."""
-    x, window = call.tensor("input"), Constant(call.array("window")) if call.given("window") else None
+    x, window = call.input("input"), Constant(call.array("window")) if call.has("window") else None
     op = Stft(call.axis("axis", call.rank(x)), call.integer("frame"), call.integer("stride"), window)
     return call.op(op, x)
 
@@ -66,7 +66,7 @@ _NAMES: Final[Mapping[type, str]] = {op: name for name, op in _COMPLEX.items()}
 @reads(ROWS, CORE, *(f"{name}(input: tensor<?>) -> (output: tensor<?>)" for name in _COMPLEX))
 def read_complex(call: Call) -> OutletId:
     """Pairs become complex numbers, or the other way round."""
-    return call.op(_COMPLEX[call.name](), call.tensor("input"))
+    return call.op(_COMPLEX[call.name](), call.input("input"))
 
 
 @ROWS.row(NNEF_WRITE, *_NAMES)

@@ -24,7 +24,7 @@ ROWS = Rows()
 )
 def read_gather(call: Call) -> OutletId:
     """Slices of an axis, in the type of the input unless another is named."""
-    x = call.tensor("input")
+    x = call.input("input")
     found = call.op(Gather(call.axis("axis", call.rank(x))), x, call.whole("indices"))
     kind = call.element_type("datum_type") if call.text("datum_type") else call.dtype(found)
     return found if kind == call.dtype(found) else call.op(Cast(kind), found)
@@ -37,7 +37,7 @@ def read_gather(call: Call) -> OutletId:
 )
 def read_standard_gather(call: Call) -> OutletId:
     """Slices of an axis."""
-    x = call.tensor("input")
+    x = call.input("input")
     return call.op(Gather(call.axis("axis", call.rank(x))), x, call.whole("indices"))
 
 
@@ -56,7 +56,7 @@ def write_gather(op: Gather, node: Spelling) -> Invocation | None:
 )
 def read_gather_elements(call: Call) -> OutletId:
     """One element for each position."""
-    x = call.tensor("input")
+    x = call.input("input")
     return call.op(GatherElements(call.axis("axis", call.rank(x))), x, call.whole("indices"))
 
 
@@ -73,7 +73,7 @@ def write_gather_elements(op: GatherElements, node: Spelling) -> Invocation | No
 )
 def read_gather_nd(call: Call) -> OutletId:
     """Slices at coordinates."""
-    return call.op(GatherNd(call.integer("batch_dims")), call.tensor("input"), call.whole("indices"))
+    return call.op(GatherNd(call.integer("batch_dims")), call.input("input"), call.whole("indices"))
 
 
 @ROWS.row(NNEF_WRITE, GatherNd)

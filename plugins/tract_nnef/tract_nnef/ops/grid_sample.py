@@ -32,9 +32,9 @@ _DECLARED: Final = (
 @reads(ROWS, ONNX, f"tract_onnx_grid_sample{_DECLARED}")
 def read_grid_sample(call: Call) -> OutletId:
     """By the names that ONNX has for the modes."""
-    padding = PaddingMode(call.choice("padding_mode", *(mode.value for mode in PaddingMode)))
-    op = GridSample(_MODES[call.choice("mode", *_MODES)], padding, call.flag("align_corners"))
-    return call.op(op, call.tensor("input"), call.tensor("grid"))
+    padding = call.member("padding_mode", PaddingMode)
+    op = GridSample(_MODES[call.choice("mode", _MODES)], padding, call.flag("align_corners"))
+    return call.op(op, call.input("input"), call.input("grid"))
 
 
 @ROWS.row(NNEF_WRITE, GridSample)

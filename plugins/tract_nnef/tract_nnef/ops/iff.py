@@ -20,7 +20,7 @@ ROWS = Rows()
 )
 def read_select(call: Call) -> OutletId:
     """One value or the other; all three are brought to one rank, and the values to one type."""
-    condition = call.tensor("condition")
+    condition = call.input("condition")
     return call.op(Iff(), *call.ranked([condition, *call.aligned("true_value", "false_value")]))
 
 

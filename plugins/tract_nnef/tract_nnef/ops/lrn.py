@@ -22,7 +22,7 @@ ROWS = Rows()
 def read_lrn(call: Call) -> OutletId:
     """On axis 1."""
     op = Lrn(call.integer("size"), call.number("alpha"), call.number("beta"), call.number("bias"))
-    return call.op(op, call.tensor("input"))
+    return call.op(op, call.input("input"))
 
 
 @ROWS.row(NNEF_WRITE, Lrn)

@@ -21,7 +21,7 @@ ROWS = Rows()
 )
 def read_non_zero(call: Call) -> OutletId:
     """One column per element found; their number is the symbol of that name."""
-    return call.op(NonZero(call.model.symbols.add(call.text("count_symbol"))), call.tensor("input"))
+    return call.op(NonZero(call.model.symbols.add(call.text("count_symbol"))), call.input("input"))
 
 
 @ROWS.row(NNEF_WRITE, NonZero)

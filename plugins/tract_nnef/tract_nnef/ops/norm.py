@@ -109,7 +109,7 @@ _RMS_NORM: Final = "(input: tensor<scalar>, axis: integer, eps: scalar = 1e-6) -
 @reads(ROWS, TRANSFORMERS, f"tract_transformers_rms_norm{_RMS_NORM}")
 def read_rms_norm(call: Call) -> OutletId:
     """By the root of the mean of squares."""
-    x = call.tensor("input")
+    x = call.input("input")
     return call.op(RmsNorm(call.axis("axis", call.rank(x)), call.number("eps")), x)
 
 
@@ -124,7 +124,7 @@ def read_scaled_rms_norm(call: Call) -> OutletId:
 
     What is scaled is rounded to ``scale_dt`` before, and the result is of the type ``out_dt``, if not of the input's.
     """
-    model, x, scale = call.model, call.tensor("input"), call.tensor("scale")
+    model, x, scale = call.model, call.input("input"), call.input("scale")
     axis, to = call.axis("axis", call.rank(x)), call.element_type("out_dt") if call.text("out_dt") else call.dtype(x)
     x, scale = (wire_cast(model, call.unique("wide"), one, DatumType.F32) for one in (x, scale))
     y = call.op(RmsNorm(axis, call.number("eps")), x)

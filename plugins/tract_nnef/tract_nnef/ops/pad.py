@@ -38,9 +38,9 @@ _MODES: Final[Mapping[str, PadMode]] = {"replicate": PadEdge(), "replicated": Pa
 )
 def read_pad(call: Call) -> OutletId:
     """Elements added before and after each axis: a value, or those at the border, or mirrored with it or without it."""
-    x = call.tensor("input")
+    x = call.input("input")
     pads = pairs(call, "padding", call.rank(x))
-    border = call.choice("border", "constant", *_MODES, "reflect-even")
+    border = call.choice("border", ("constant", *_MODES, "reflect-even"))
     if border == "reflect-even":
         for axis, (before, after) in enumerate(pads):
             period = call.shape(x)[axis]
@@ -57,7 +57,7 @@ def pairs(call: Call, name: str, count: int) -> Sequence[tuple[Dim, Dim]]:
     """An array of pairs of sizes, such as pads. Raises CorruptModel where there are not as many as wanted."""
     found = call.pairs(name)
     if len(found) != count:
-        raise CorruptModel(f"{call.name}: {name} has {len(found)} elements, wanted {count} pairs")
+        raise call.misfit(name, f"has {len(found)} elements", f"{count} pairs")
     return found
 
 

@@ -47,14 +47,14 @@ def read_argmax_pool(call: Call) -> OutletId:
 
 
 def _max_pool(call: Call, indices: DatumType | None) -> Sequence[OutletId]:
-    border = call.choice("border", *BORDERS)
+    border = call.choice("border", BORDERS)
 
     def wire(x: OutletId, pool: PoolSpec) -> Sequence[OutletId]:
         x, pool = bordered(call, MaxPool(pool), pool, x, border)
         values, *places = call.ops(MaxPool(pool, indices), x)
         return [values, *(_in_channel(call, place, call.shape(x), pool.data_format) for place in places)]
 
-    return all_axes(call, call.tensor("input"), wire)
+    return all_axes(call, call.input("input"), wire)
 
 
 def _in_channel(call: Call, place: OutletId, shape: Sequence[Dim], layout: DataFormat) -> OutletId:
@@ -71,13 +71,13 @@ def _in_channel(call: Call, place: OutletId, shape: Sequence[Dim], layout: DataF
 @reads(ROWS, STANDARD, f"box({_POOL}, normalize: logical = false) -> (output: tensor<scalar>)")
 def read_box(call: Call) -> OutletId:
     """The sum of each window; with ``normalize`` the mean, which counts what is beyond the border unless ignored."""
-    border, normalize = call.choice("border", *BORDERS), call.flag("normalize")
+    border, normalize = call.choice("border", BORDERS), call.flag("normalize")
 
     def wire(x: OutletId, pool: PoolSpec) -> Sequence[OutletId]:
         x, pool = bordered(call, SumPool(pool), pool, x, border)
         return call.ops(SumPool(pool, count_include_pad=normalize and border == "constant", normalize=normalize), x)
 
-    (y,) = all_axes(call, call.real(call.tensor("input")), wire)
+    (y,) = all_axes(call, call.real(call.input("input")), wire)
     return y
 
 

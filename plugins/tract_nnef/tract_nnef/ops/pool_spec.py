@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tract_core.dims import Dim, dim_max, is_symbolic
-from tract_core.errors import CorruptModel, Unsupported
+from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.op import Op
@@ -87,7 +87,7 @@ def _pairs(call: Call, rank: int) -> tuple[Pair, ...] | None:
 
 def _check_length(call: Call, name: str, found: int, rank: int) -> None:
     if found not in (0, rank):
-        raise CorruptModel(f"{call.name}: {name} has {found} entries, wanted {rank}, one per axis, or none")
+        raise call.misfit(name, f"has {found} entries", f"{rank}, one per axis, or none")
 
 
 def all_axes(
@@ -106,7 +106,7 @@ def all_axes(
     rank = call.rank(x)
     sizes, steps = call.integers("size"), read_steps(call, rank)
     if len(sizes) != rank:
-        raise CorruptModel(f"{call.name}: size has {len(sizes)} entries, wanted {rank}, one per axis")
+        raise call.misfit("size", f"has {len(sizes)} entries", f"{rank}, one per axis")
 
     def still(axis: int) -> bool:
         whole = sizes[axis] == steps.strides[axis] == 1

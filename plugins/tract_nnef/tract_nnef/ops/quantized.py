@@ -36,8 +36,8 @@ def output_type(call: Call, name: str) -> DType:
 def parameter(call: Call, name: str, of: OutletId | None) -> OutletId:
     """A scale, or a zero point, which where it is written as a number has the type of its tensor, else i32."""
     if name.endswith("scale"):
-        return call.tensor(name, DatumType.F32)
-    return call.tensor(name, DatumType.I32 if of is None else call.dtype(of).storage)
+        return call.input(name, DatumType.F32)
+    return call.input(name, DatumType.I32 if of is None else call.dtype(of).storage)
 
 
 def factors(call: Call, first: str, second: str, bias: str = "") -> tuple[OutletId, OutletId]:
@@ -47,8 +47,8 @@ def factors(call: Call, first: str, second: str, bias: str = "") -> tuple[Outlet
     quantised factor, is computed with the numbers that these stand for. Raises CorruptModel for a quantised tensor and
     integers that stand for nothing.
     """
-    a = call.tensor(first)
-    b = call.tensor(second, call.dtype(a))
+    a = call.input(first)
+    b = call.input(second, call.dtype(a))
     quantized = [kind for kind in (call.dtype(a), call.dtype(b)) if isinstance(kind, QuantizedType)]
     if not quantized or (len(quantized) == 2 and (not bias or _is_in_steps(call, bias, *quantized))):
         return a, b

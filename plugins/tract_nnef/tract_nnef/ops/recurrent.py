@@ -26,7 +26,7 @@ ROWS = Rows()
 )
 def read_lstm_epilogue(call: Call) -> Sequence[OutletId]:
     """The gates input, output, forget, cell."""
-    return call.ops(LstmEpilogue(call.dim("hidden")), call.tensor("preact"), call.tensor("c_prev"))
+    return call.ops(LstmEpilogue(call.dim("hidden")), call.input("preact"), call.input("c_prev"))
 
 
 @ROWS.row(NNEF_WRITE, LstmEpilogue)
@@ -43,7 +43,7 @@ def write_lstm_epilogue(op: LstmEpilogue, node: Spelling) -> Invocation | None:
 )
 def read_gru_epilogue(call: Call) -> OutletId:
     """The gates update, reset, hidden."""
-    return call.op(GruEpilogue(call.dim("hidden")), *map(call.tensor, ("xh", "rh", "h_prev")))
+    return call.op(GruEpilogue(call.dim("hidden")), *map(call.input, ("xh", "rh", "h_prev")))
 
 
 @ROWS.row(NNEF_WRITE, GruEpilogue)
@@ -73,13 +73,13 @@ def read_gru_seq(call: Call) -> Sequence[OutletId]:
     def with_direction(x: OutletId | None, label: str) -> OutletId | None:
         return None if x is None else wire_unsqueeze(model, f"{name}.{label}", x, [0])
 
-    weights = None if call.flag("projected") else call.tensor("w")
+    weights = None if call.flag("projected") else call.input("w")
     inputs = RecurrentInputs(
-        x=wire_transpose(model, f"{name}.steps", call.tensor("x"), (1, 0, 2)),
+        x=wire_transpose(model, f"{name}.steps", call.input("x"), (1, 0, 2)),
         w=with_direction(weights, "w"),
-        r=wire_unsqueeze(model, f"{name}.r", call.tensor("r"), [0]),
-        bias=call.tensor("b") if call.flag("has_bias") else None,
-        initial_h=wire_transpose(model, f"{name}.start", call.tensor("initial_h"), (1, 0, 2)),
+        r=wire_unsqueeze(model, f"{name}.r", call.input("r"), [0]),
+        bias=call.input("b") if call.flag("has_bias") else None,
+        initial_h=wire_transpose(model, f"{name}.start", call.input("initial_h"), (1, 0, 2)),
     )
     direction = Direction.FORWARD if call.integer("chunk") > 0 else Direction.REVERSE
     options = RecurrentOptions(direction, reset_every_turn=call.flag("reset_every_turn"))

@@ -45,7 +45,7 @@ _DECLARED: Final = "{}(input: tensor<?>, axes: integer[]) -> (output: tensor<?>)
 @reads(ROWS, CORE, *map(_DECLARED.format, _EXTENDED))
 def read_reduce(call: Call) -> OutletId:
     """The reduction of that name."""
-    x, reducer = call.tensor("input"), _REDUCERS[call.name]
+    x, reducer = call.input("input"), _REDUCERS[call.name]
     if reducer not in _ON_STORED:
         x = call.real(x)
     return call.op(Reduce(call.axes("axes", call.rank(x)), reducer), x)
@@ -58,7 +58,7 @@ def read_reduce(call: Call) -> OutletId:
 )
 def read_sum(call: Call) -> OutletId:
     """The sum, divided by the number of elements with ``normalize``."""
-    x = call.real(call.tensor("input"))
+    x = call.real(call.input("input"))
     axes = call.axes("axes", call.rank(x))
     if call.flag("normalize"):
         return wire_mean(call.model, call.unique("mean"), x, axes)

@@ -55,9 +55,9 @@ def read_multilinear_upsample(call: Call) -> OutletId:
     """
     x, factors = _read(call)
     x = call.real(x)
-    method = call.choice("method", *_METHODS)
+    method = call.choice("method", _METHODS)
     op = _larger(factors, Sampling(Interpolator.LINEAR, _METHODS[method]))
-    if call.choice("border", "replicate", "constant") == "replicate" or method == "aligned":
+    if call.choice("border", ("replicate", "constant")) == "replicate" or method == "aligned":
         return call.op(op, x)
     kind = call.dtype(x).storage.numpy
     zeros = PadConstant(Constant(np.zeros((), kind)))
@@ -86,7 +86,7 @@ def read_area_downsample(call: Call) -> OutletId:
 
 def _read(call: Call) -> tuple[OutletId, tuple[int, ...]]:
     """The input, and the factors. Raises CorruptModel where these are not one per spatial axis, 1 or more."""
-    x, factors = call.tensor("input"), call.integers("factor")
+    x, factors = call.input("input"), call.integers("factor")
     if len(factors) != call.rank(x) - 2 or any(factor < 1 for factor in factors):
         raise CorruptModel(
             f"{call.name}: factors {list(factors)} for {call.fact(x)}, wanted one per axis behind batch and channels,"

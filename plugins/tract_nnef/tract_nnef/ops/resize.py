@@ -56,9 +56,9 @@ _OURS: Final = "axes: integer[] = false, announced: integer[] = false"
 )
 def read_resize(call: Call) -> OutletId:
     """To factors, or to sizes. Raises CorruptModel unless one of these is given."""
-    if call.given("scales") == call.given("sizes"):
+    if call.has("scales") == call.has("sizes"):
         raise CorruptModel("tract_core_resize: wanted either 'scales' or 'sizes'")
-    kind = TargetKind.SCALES if call.given("scales") else TargetKind.SIZES
+    kind = TargetKind.SCALES if call.has("scales") else TargetKind.SIZES
     return _wired(call, kind, _sampling(call))
 
 
@@ -84,31 +84,31 @@ def read_onnx_resize(call: Call) -> OutletId:
 
 def _sampling(call: Call) -> Sampling:
     """How elements are computed. Where none is taken as the nearest, it means nothing which one would be."""
-    interpolator = Interpolator(call.choice("interpolator", *(one.value for one in Interpolator)))
-    nearest = NearestMode(call.choice("nearest_mode", *(one.value for one in NearestMode)))
+    interpolator = call.member("interpolator", Interpolator)
+    nearest = call.member("nearest_mode", NearestMode)
     if interpolator is not Interpolator.NEAREST and nearest is NearestMode.FLOOR:
         nearest = _UNUSED
-    coordinates = Coordinates(call.choice("coord_transformer", *(one.value for one in Coordinates)))
+    coordinates = call.member("coord_transformer", Coordinates)
     return Sampling(interpolator, coordinates, nearest)
 
 
 def _wired(call: Call, kind: TargetKind, sampling: Sampling) -> OutletId:
-    x = call.tensor("input")
+    x = call.input("input")
     rank = call.rank(x)
-    axes = call.axes("axes", rank) if call.given("axes") else tuple(range(rank))
-    if sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE and call.given("roi"):
+    axes = call.axes("axes", rank, range(rank))
+    if sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE and call.has("roi"):
         regions = _of_rank(call, "roi", call.numbers("roi"), 2 * rank)
         sampling = replace(sampling, roi=tuple((regions[axis], regions[rank + axis]) for axis in axes))
     name = kind.value
     computed = call.computed(name, DatumType.I64 if kind is TargetKind.SIZES else DatumType.F32)
-    if computed is None and not call.given("announced"):
+    if computed is None and not call.has("announced"):
         written = call.numbers(name) if kind is TargetKind.SCALES else call.dims(name)
         chosen = [_of_rank(call, name, written, rank)[axis] for axis in axes]
         return call.op(Resize(axes, _target(kind, chosen), sampling), x)
-    target = call.tensor(name) if computed is None else computed
+    target = call.input(name) if computed is None else computed
     if len(axes) < rank:
         raise CorruptModel(f"{call.name}: 'axes' choose from {name!r}, which must be written as an array then")
-    if call.given("announced"):
+    if call.has("announced"):
         return call.op(DynResize(axes, kind, call.announced(rank) or (), sampling), x, target)
     name = call.unique("resize")
     return wire_resize(call.model, name, [x, target], lambda sizes: DynResize(axes, kind, sizes, sampling))
@@ -116,7 +116,7 @@ def _wired(call: Call, kind: TargetKind, sampling: Sampling) -> OutletId:
 
 def _of_rank(call: Call, name: str, found: Sequence[Any], count: int) -> Sequence[Any]:
     if len(found) != count:
-        raise CorruptModel(f"{call.name}: {name!r} has {len(found)} elements, wanted {count}")
+        raise call.misfit(name, f"has {len(found)} elements", f"{count}")
     return found
 
 

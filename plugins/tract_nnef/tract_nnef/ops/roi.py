@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from tract_core.data import DatumType
-from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_nnef.nnef_only.roi import Method, RoiPool, RoiResample
@@ -30,19 +29,19 @@ def read_roi_pool(call: Call) -> OutletId:
 @reads(ROWS, STANDARD, f"roi_resample({_ROI}, method: string = 'symmetric') -> (output: tensor<scalar>)")
 def read_roi_resample(call: Call) -> OutletId:
     """Points of each region, interpolated."""
-    method = Method(call.choice("method", *(one.value for one in Method)))
+    method = call.member("method", Method)
     return call.op(RoiResample(*_size(call), method), *_inputs(call))
 
 
 def _inputs(call: Call) -> tuple[OutletId, OutletId, OutletId]:
-    x = call.real(call.tensor("input"))
-    return x, call.tensor("rois", call.dtype(x)), call.tensor("batch_index", DatumType.I64)
+    x = call.real(call.input("input"))
+    return x, call.input("rois", call.dtype(x)), call.input("batch_index", DatumType.I64)
 
 
 def _size(call: Call) -> tuple[int, int]:
     found = call.integers("output_size")
     if len(found) != 2 or min(found) < 1:
-        raise CorruptModel(f"{call.name}: output_size is {list(found)}, wanted a height and a width, 1 or more")
+        raise call.misfit("output_size", f"is {list(found)}", "a height and a width, 1 or more")
     return found[0], found[1]
 
 

@@ -62,12 +62,12 @@ def read_desample(call: Call) -> OutletId:
 
 def _read(call: Call) -> tuple[OutletId, OutletId, PoolSpec]:
     """The input, the places, and the windows over spatial axes. Raises CorruptModel, Unsupported."""
-    x, index = call.real(call.tensor("input")), call.tensor("index", DatumType.I64)
-    call.choice("border", "constant", "ignore")
+    x, index = call.real(call.input("input")), call.input("index", DatumType.I64)
+    call.choice("border", ("constant", "ignore"))
     sizes, rank = call.integers("size"), call.rank(x)
     steps = read_steps(call, rank)
     if len(sizes) != rank or rank < 2:
-        raise CorruptModel(f"{call.name}: size has {len(sizes)} entries, wanted {rank}, one per axis, 2 or more")
+        raise call.misfit("size", f"has {len(sizes)} entries", f"{rank}, one per axis, 2 or more")
     leading = (*sizes[:2], *steps.strides[:2], *(end + 1 for pair in (steps.padding or ())[:2] for end in pair))
     if any(number != 1 for number in leading):
         raise Unsupported(

@@ -79,7 +79,7 @@ def _fed(call: Call, parameters: Sequence[str]) -> dict[str, tuple[InputMapping,
 
 def _facts(call: Call, mappings: Sequence[InputMapping], inputs: Sequence[OutletId]) -> list[TypedFact]:
     """The facts of the inputs of the body: as written, or as what they are fed."""
-    if not call.given("facts"):
+    if not call.has("facts"):
         return [slice_fact(mapping, call.fact(x)) for mapping, x in zip(mappings, inputs, strict=True)]
     texts = values.items(call.value("facts"))
     if len(texts) != len(inputs):

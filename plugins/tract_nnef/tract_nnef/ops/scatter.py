@@ -16,12 +16,12 @@ ROWS = Rows()
 
 
 def _wired(call: Call, op: ScatterElements | ScatterNd) -> OutletId:
-    x = call.tensor("input")
-    return call.op(op, x, call.whole("indices"), call.tensor("updates", call.dtype(x)))
+    x = call.input("input")
+    return call.op(op, x, call.whole("indices"), call.input("updates", call.dtype(x)))
 
 
 def _reduction(call: Call) -> Reduction:
-    return cast("Reduction", call.choice("reduction", *get_args(Reduction)))
+    return cast("Reduction", call.choice("reduction", get_args(Reduction)))
 
 
 @reads(
@@ -32,7 +32,7 @@ def _reduction(call: Call) -> Reduction:
 )
 def read_scatter_elements(call: Call) -> OutletId:
     """One element for each position."""
-    axis = call.axis("axis", call.rank(call.tensor("input")))
+    axis = call.axis("axis", call.rank(call.input("input")))
     return _wired(call, ScatterElements(axis, _reduction(call)))
 
 

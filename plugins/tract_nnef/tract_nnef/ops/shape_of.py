@@ -14,4 +14,4 @@ ROWS = Rows()
 @reads(ROWS, CORE, "tract_core_shape_of(input: tensor<?>) -> (shape: tensor<integer>)")
 def read_shape_of(call: Call) -> OutletId:
     """A constant, with symbols in it where the sizes have some."""
-    return call.constant(list(call.shape(call.tensor("input"))), DatumType.I64)
+    return call.constant(list(call.shape(call.input("input"))), DatumType.I64)

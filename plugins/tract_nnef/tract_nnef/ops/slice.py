@@ -33,7 +33,7 @@ def read_slice(call: Call) -> OutletId:
     Negative numbers count from the end, numbers beyond the ends stop there; with a stride of 1, an ``end`` of 0 is the
     end of the axis. What has symbols in it is a place as it is, unless it cannot be positive.
     """
-    x = call.tensor("input")
+    x = call.input("input")
     axes = call.axes("axes", call.rank(x))
     steps = call.integers("stride") or (1,) * len(axes)
     if call.computed("begin") is not None or call.computed("end") is not None:
@@ -101,7 +101,7 @@ def read_split(call: Call) -> Sequence[OutletId]:
 
     Raises CorruptModel for ratios that are none, FactError for a size that cannot be divided so.
     """
-    x, ratios = call.tensor("value"), call.integers("ratios")
+    x, ratios = call.input("value"), call.integers("ratios")
     axis = call.axis("axis", call.rank(x))
     if not ratios or min(ratios) < 1:
         raise CorruptModel(f"split: ratios are {list(ratios)}, wanted positive numbers")
@@ -118,7 +118,7 @@ def read_split(call: Call) -> Sequence[OutletId]:
 @reads(ROWS, STANDARD, "unstack<?>(value: tensor<?>, axis: integer) -> (values: tensor<?>[])")
 def read_unstack(call: Call) -> Sequence[OutletId]:
     """The positions of an axis, each without it. Raises CorruptModel where their number is not known."""
-    x = call.tensor("value")
+    x = call.input("value")
     axis = call.axis("axis", call.rank(x))
     count = call.shape(x)[axis]
     if is_symbolic(count):
@@ -160,7 +160,7 @@ def write_slice(op: Slice, node: Spelling) -> Invocation | None:
 def read_dyn_slice(call: Call) -> OutletId:
     """Between computed bounds; ``len`` says how many elements there will be."""
     start, end = (call.without_axes(call.whole(bound)) for bound in ("start", "end"))
-    x = call.tensor("input")
+    x = call.input("input")
     return call.op(DynSlice(call.axis("axis", call.rank(x)), call.dim("len")), x, start, end)
 
 

@@ -17,14 +17,14 @@ ROWS = Rows()
 @reads(ROWS, CORE, "tract_core_softmax(x: tensor<scalar>, axes: integer[], exp: string = '') -> (y: tensor<scalar>)")
 def read_softmax(call: Call) -> OutletId:
     """Over some axes together, or over axis 1. How fast the exponential is to be (``exp``) is not heeded."""
-    x = call.real(call.tensor("x"))
+    x = call.real(call.input("x"))
     return call.op(Softmax(call.axes("axes", call.rank(x))), x)
 
 
 @reads(ROWS, CORE, "tract_core_log_softmax(x: tensor<scalar>, axes: integer[]) -> (y: tensor<scalar>)")
 def read_log_softmax(call: Call) -> OutletId:
     """Over some axes together."""
-    x = call.real(call.tensor("x"))
+    x = call.real(call.input("x"))
     return call.op(LogSoftmax(call.axes("axes", call.rank(x))), x)
 
 

@@ -18,7 +18,7 @@ ROWS = Rows()
 @reads(ROWS, CORE, "tract_core_submodel(input: tensor<?>[], label: string) -> (output: tensor<?>)")
 def read_submodel(call: Call) -> Sequence[OutletId]:
     """The results of the model with that label; a single input may be given without brackets."""
-    inputs = call.tensors("input")
+    inputs = call.inputs("input")
     return call.ops(SubmodelOp(call.reader.tensors.submodel(call.text("label"))), *inputs)
 
 

@@ -17,7 +17,7 @@ ROWS = Rows()
 @reads(ROWS, STANDARD, "tile<?>(input: tensor<?>, repeats: integer[]) -> (output: tensor<?>)")
 def read_tile(call: Call) -> OutletId:
     """The input repeated along each axis, also as often as only a run can tell."""
-    x, computed = call.tensor("input"), call.computed("repeats")
+    x, computed = call.input("input"), call.computed("repeats")
     if computed is not None:
         return wire_tile(call.model, call.unique("tile"), x, computed)
     return call.op(Tile(call.dims("repeats")), x)

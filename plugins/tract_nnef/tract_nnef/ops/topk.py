@@ -24,7 +24,7 @@ ROWS = Rows()
 )
 def read_topk(call: Call) -> Sequence[OutletId]:
     """The elements and their positions; ``announced`` says how many there will be."""
-    x, k = call.tensor("input"), call.without_axes(call.whole("k"))
+    x, k = call.input("input"), call.without_axes(call.whole("k"))
     axis, largest, announced = call.axis("axis", call.rank(x)), call.flag("largest"), call.announced(1)
     if announced is None:
         return wire_topk(call.model, call.unique("topk"), x, k, axis, largest=largest)

@@ -16,7 +16,7 @@ ROWS = Rows()
 @reads(ROWS, CORE, "tract_core_trilu(input: tensor<?>, k: tensor<integer>, upper: logical) -> (output: tensor<?>)")
 def read_trilu(call: Call) -> OutletId:
     """What is above or below diagonal ``k``."""
-    return call.op(Trilu(call.flag("upper")), call.tensor("input"), call.without_axes(call.whole("k")))
+    return call.op(Trilu(call.flag("upper")), call.input("input"), call.without_axes(call.whole("k")))
 
 
 @ROWS.row(NNEF_WRITE, Trilu)

@@ -125,7 +125,7 @@ def read_update(call: Call) -> OutletId:
 
     Warns with ModelWarning. Raises CorruptModel for another shape.
     """
-    variable, value = call.tensor("variable"), call.tensor("value")
+    variable, value = call.input("variable"), call.input("value")
     require_shape(call.model, call.node, "value", value, call.shape(variable))
     warnings.warn(
         f"{call.node}: a variable is updated, which holds for this run only; "

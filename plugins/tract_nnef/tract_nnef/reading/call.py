@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 
 from tract_core.data import Constant, DatumType, DType, QuantizedType, SymbolicArray
 from tract_core.dims import Dim
 from tract_core.errors import CorruptModel, FactError
+from tract_core.frontend.node import (
+    ELEMENT_TYPE,
+    FLAG,
+    INTEGER,
+    INTEGERS,
+    NUMBER,
+    NUMBERS,
+    SIZE,
+    SIZES,
+    TEXT,
+    TEXTS,
+    Attributes,
+    Inputs,
+    Kind,
+)
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -22,16 +37,17 @@ from tract_core.ops.wiring import wire_cast, wire_reshape, wire_squeeze, wire_un
 from tract_core.plugins.keys import Array
 from tract_nnef.reading import values
 from tract_nnef.reading.quantized import wire_real
-from tract_nnef.reading.values import Value, shown
+from tract_nnef.reading.values import Misfit, Value, shown
 
 if TYPE_CHECKING:
     from tract_nnef.reading.document import Reader
 
+T = TypeVar("T")
 Params = ParamSpec("Params")
 Found = TypeVar("Found")
 
 
-class Call:
+class Call(Attributes, Inputs[str]):
     """An invocation that is being wired.
 
     ``name``: of the operator. ``item``: the type in its angle brackets, or the one that it has without. ``node``: what
@@ -58,6 +74,8 @@ class Call:
         self.targets = targets
         self._arguments = arguments
 
+    word = "argument"
+
     # --- arguments ---
 
     def value(self, name: str) -> Value:
@@ -66,25 +84,46 @@ class Call:
 
     def written(self, name: str) -> Value:
         """An argument with constants written out, and what an array of one holds."""
-        return values.single(self._about(name, values.written, self._arguments[name], self.model))
+        return values.single(self._about(self.about(name), values.written, self._arguments[name], self.model))
 
-    def given(self, name: str) -> bool:
+    @property
+    def operator(self) -> str:
+        """Its name."""
+        return self.name
+
+    @property
+    def names(self) -> Collection[str]:
+        """Those of all arguments, as each has a value."""
+        return self._arguments
+
+    def has(self, name: str) -> bool:
         """Whether an argument that may be left out is there: declarations have ``= false`` for what is optional."""
         return self._arguments[name] is not False
 
-    def tensor(self, name: str, kind: DType | None = None) -> OutletId:
+    def find(self, name: str, kind: Kind[T]) -> T | None:
+        """An argument as one of a kind."""
+        if not self.has(name) and kind is not FLAG:
+            return None
+        return self._about(self.about(name), _READ[kind], self._arguments[name], self.model)
+
+    @property
+    def wiring(self) -> NodeWiring:
+        """What adds the operator's nodes."""
+        return self.wire
+
+    def input(self, slot: str, kind: DType | None = None) -> OutletId:
         """A tensor; what is written as a value is a constant of that ``kind``, else as `values.literal` says."""
-        return self._tensor(name, self._arguments[name], kind)
+        return self._tensor(slot, self._arguments[slot], kind)
 
-    def wired(self, name: str, kind: DType | None = None) -> Wired:
-        """A tensor, for arithmetic."""
-        return Wired(self.wire, self.tensor(name, kind))
-
-    def optional_tensor(self, name: str, kind: DType | None = None) -> OutletId | None:
+    def optional_input(self, slot: str, kind: DType | None = None) -> OutletId | None:
         """A tensor that may be left out."""
-        return self.tensor(name, kind) if self.given(name) else None
+        return self.input(slot, kind) if self.has(slot) else None
 
-    def tensors(self, name: str) -> list[OutletId]:
+    def tensor(self, slot: str, kind: DType | None = None) -> Wired:
+        """A tensor, for arithmetic."""
+        return Wired(self.wire, self.input(slot, kind))
+
+    def inputs(self, name: str) -> list[OutletId]:
         """An array of tensors; a single one is one too."""
         given = self._arguments[name]
         return [self._tensor(name, one, None) for one in (given if values.is_array(given) else [given])]
@@ -149,7 +188,7 @@ class Call:
 
     def whole(self, name: str) -> OutletId:
         """A tensor of integers; what is of another type is converted to i64, as the tract engines do."""
-        x = self.tensor(name)
+        x = self.input(name)
         return x if self.dtype(x).is_integer() else self.op(Cast(DatumType.I64), x)
 
     def without_axes(self, x: OutletId) -> OutletId:
@@ -163,7 +202,7 @@ class Call:
 
     def array(self, name: str) -> Array:
         """The value of a tensor. Raises CorruptModel for one that is computed."""
-        x = self.tensor(name)
+        x = self.input(name)
         found = self.model.constant(x)
         if found is None:
             raise CorruptModel(
@@ -176,24 +215,16 @@ class Call:
 
         The engines name such sizes anew whenever they read a file. Here they keep their names.
         """
-        if not self.given("announced"):
+        if not self.has("announced"):
             return None
         found = self.dims("announced")
         if len(found) != count:
             raise CorruptModel(f"{self.name}: announced has {len(found)} sizes, wanted {count}")
         return found
 
-    def dim(self, name: str) -> Dim:
-        """A size, which may have symbols in it."""
-        return self._about(name, values.size, self._arguments[name], self.model)
-
-    def dims(self, name: str) -> tuple[Dim, ...]:
-        """An array of sizes."""
-        return self._about(name, values.sizes, self._arguments[name], self.model)
-
     def computed(self, name: str, kind: DatumType = DatumType.I64) -> OutletId | None:
         """An array of numbers as a tensor, where only a run can tell all of them; ``None`` where all are known."""
-        given = self._about(name, values.written, self._arguments[name], self.model)
+        given = self._about(self.about(name), values.written, self._arguments[name], self.model)
         if isinstance(given, OutletId):
             x = wire_cast(self.model, self.unique(name), given, kind)
             return x if self.rank(x) else self._as_list(x)
@@ -209,45 +240,17 @@ class Call:
 
     def pairs(self, name: str) -> tuple[tuple[Dim, Dim], ...]:
         """An array of pairs of sizes."""
-        return self._about(name, values.pairs, self._arguments[name], self.model)
+        return self._about(self.about(name), values.pairs, self._arguments[name], self.model)
 
-    def integer(self, name: str) -> int:
-        """A number without symbols."""
-        return self._about(name, values.integer, self._arguments[name], self.model)
-
-    def integers(self, name: str) -> tuple[int, ...]:
-        """An array of numbers without symbols."""
-        return self._about(name, values.integers, self._arguments[name], self.model)
-
-    def number(self, name: str) -> float:
-        """A number with a point."""
-        return self._about(name, values.number, self._arguments[name], self.model)
-
-    def numbers(self, name: str) -> tuple[float, ...]:
-        """An array of such numbers."""
-        return self._about(name, values.numbers, self._arguments[name], self.model)
-
-    def text(self, name: str) -> str:
-        """A text."""
-        return self._about(name, values.text, self._arguments[name], self.model)
-
-    def flag(self, name: str) -> bool:
-        """A truth value; 0 and 1 are such too."""
-        return self._about(name, values.flag, self._arguments[name], self.model)
-
-    def element_type(self, name: str) -> DatumType:
-        """An element type, given by its name in any case."""
-        return self._about(name, values.element_type, self._arguments[name], self.model)
-
-    def axis(self, name: str, rank: int) -> int:
+    def axis(self, name: str, rank: int, default: int | None = None) -> int:
         """The number of an axis; negative ones count from the end. Raises CorruptModel for one outside of the rank."""
-        return self.check_axis(self.integer(name), rank)
+        return self.check_axis(self.integer(name, default), rank)
 
-    def axes(self, name: str, rank: int) -> tuple[int, ...]:
+    def axes(self, name: str, rank: int, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """Numbers of axes. Raises CorruptModel for one outside of the rank, and for one that is there twice."""
-        found = tuple(self.check_axis(axis, rank) for axis in self.integers(name))
+        found = tuple(self.check_axis(axis, rank) for axis in self.integers(name, default))
         if len(set(found)) < len(found):
-            raise CorruptModel(f"{self.name}: {name} {list(found)} has an axis twice")
+            raise CorruptModel(f"{self.about(name)} {list(found)} has an axis twice")
         return found
 
     def check_axis(self, axis: int, rank: int) -> int:
@@ -255,13 +258,6 @@ class Call:
         if not -rank <= axis < rank:
             raise CorruptModel(f"{self.name}: axis {axis} is outside of a tensor of {rank} axes")
         return axis % rank
-
-    def choice(self, name: str, *allowed: str) -> str:
-        """One of several texts. Raises CorruptModel for another."""
-        found = self.text(name)
-        if found not in allowed:
-            raise CorruptModel(f"{self.name}: {name} is {found[:40]!r}, wanted one of {', '.join(allowed)}")
-        return found
 
     # --- what is known of tensors ---
 
@@ -318,18 +314,43 @@ class Call:
     def _tensor(self, name: str, value: Value, kind: DType | None) -> OutletId:
         if isinstance(value, OutletId):
             return value
-        held = self._about(name, values.literal, value, kind)
+        about = self.about(name) if name in self._arguments else f"{name} of {self.name}"
+        held = self._about(about, values.literal, value, kind)
         if held is None:
-            raise CorruptModel(f"{self.name}: a tensor is wanted for {name!r}, found {shown(value)}")
+            raise CorruptModel(f"{about} is {shown(value)}, wanted a tensor")
         const = self.model.add_const(f"{self.node}.{name}", held)
         if isinstance(held, SymbolicArray) and kind not in (None, DatumType.I64, DatumType.TDIM):
             return self.op(Cast(kind), const)
         return const
 
-    def _about(self, name: str, read: Callable[Params, Found], *args: Params.args, **more: Params.kwargs) -> Found:
-        """What ``read`` gives, whose errors say which argument they are about."""
+    def _about(
+        self,
+        about: str,
+        read: Callable[Concatenate[Value, Params], Found],
+        value: Value,
+        *more: Params.args,
+        **named: Params.kwargs,
+    ) -> Found:
+        """What ``read`` makes of a value; errors say what it is ``about``."""
         try:
-            return read(*args, **more)
+            return read(value, *more, **named)
+        except Misfit as error:
+            verb = "has" if values.is_array(value) else "is"
+            raise CorruptModel(f"{about} {verb} {error.found}, wanted {error.wanted}") from None
         except (CorruptModel, FactError) as error:
-            problem = f"{self.name}: {name}: {error.problem}"
-            raise CorruptModel(problem, where=error.where, hint=error.hint) from None
+            raise CorruptModel(f"{about}: {error.problem}", where=error.where, hint=error.hint) from None
+
+
+_READ: Final[Mapping[Kind[Any], Callable[[Value, TypedModel], Any]]] = {
+    INTEGER: values.integer,
+    INTEGERS: values.integers,
+    NUMBER: values.number,
+    NUMBERS: values.numbers,
+    TEXT: values.text,
+    TEXTS: values.texts,
+    FLAG: values.flag,
+    SIZE: values.size,
+    SIZES: values.sizes,
+    ELEMENT_TYPE: values.element_type,
+}
+"""How arguments of each kind are read."""

@@ -304,7 +304,7 @@ class Reader:
             kind = declared.parameters[name].type
             if isinstance(kind, ast.TensorOf) and is_array(value):
                 call = Call(self, declared.fragment.name, prefix + name, targets=(), arguments=arguments)
-                given[name] = call.tensor(name)
+                given[name] = call.input(name)
             else:
                 given[name] = values.as_declared(value, kind, self.model)
         return given
@@ -402,7 +402,7 @@ class Reader:
             raise CorruptModel(f"{name!r} is an input or output of the graph and is never assigned")
         if isinstance(found, OutletId):
             return found
-        outlet = Call(self, "graph", name, targets=[name], arguments={name: found}).tensor(name)
+        outlet = Call(self, "graph", name, targets=[name], arguments={name: found}).input(name)
         self.model.rename(outlet.node, name)
         return outlet
 

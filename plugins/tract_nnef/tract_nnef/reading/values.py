@@ -22,6 +22,19 @@ Value: TypeAlias = "OutletId | Dim | float | bool | str | list[Value] | tuple[Va
 """A tensor, a number (a size, where it may have symbols in it), a truth value, a text, or several of these."""
 
 
+class Misfit(CorruptModel):
+    """A value is something else than what is wanted."""
+
+    found = wanted = ""
+
+
+def misfit(found: str, wanted: str) -> Misfit:
+    """The error of a value that is ``found``."""
+    error = Misfit(f"{wanted} is wanted, found {found}")
+    error.found, error.wanted = found, wanted
+    return error
+
+
 def shown(value: Value) -> str:
     """What messages call a value."""
     match value:
@@ -147,7 +160,7 @@ def size(value: Value, model: TypedModel) -> Dim:
         return int(found)
     if isinstance(found, (int, TDim)) and not isinstance(found, bool):
         return found
-    raise CorruptModel(f"a size is wanted, found {_named(found, model)}")
+    raise misfit(_named(found, model), "a size")
 
 
 def sizes(value: Value, model: TypedModel) -> tuple[Dim, ...]:
@@ -161,7 +174,7 @@ def sizes(value: Value, model: TypedModel) -> tuple[Dim, ...]:
     if is_array(found):
         return tuple([size(one, model) for one in found])
     if isinstance(found, (bool, str, OutletId)):
-        raise CorruptModel(f"an array of sizes is wanted, found {_named(found, model)}")
+        raise misfit(_named(found, model), "an array of sizes")
     return (size(found, model),)
 
 
@@ -197,15 +210,16 @@ def integers(value: Value, model: TypedModel) -> tuple[int, ...]:
 def pairs(value: Value, model: TypedModel) -> tuple[tuple[Dim, Dim], ...]:
     """An array of pairs of sizes. Raises CorruptModel for anything else."""
     parts = [sizes(part, model) for part in items(written(value, model))]
-    if any(len(part) != 2 for part in parts):
-        raise CorruptModel("an array of pairs is wanted")
+    wrong = next((part for part in parts if len(part) != 2), None)
+    if wrong is not None:
+        raise misfit(shown(wrong), "a pair")
     return tuple((before, after) for before, after in parts)
 
 
 def _without_symbols(found: Dim) -> int:
     if isinstance(found, int):
         return found
-    raise CorruptModel(f"a number is wanted, found {found}, which has symbols in it")
+    raise misfit(f"{found}, which has symbols in it", "a number")
 
 
 def number(value: Value, model: TypedModel) -> float:
@@ -213,7 +227,7 @@ def number(value: Value, model: TypedModel) -> float:
     found = single(written(value, model))
     if isinstance(found, (int, float)) and not isinstance(found, bool):
         return float(found)
-    raise CorruptModel(f"a number is wanted, found {_named(found, model)}")
+    raise misfit(_named(found, model), "a number")
 
 
 def numbers(value: Value, model: TypedModel) -> tuple[float, ...]:
@@ -227,7 +241,7 @@ def flag(value: Value, model: TypedModel) -> bool:
     found = single(written(value, model))
     if isinstance(found, (bool, int, float)) and found in (0, 1):
         return bool(found)
-    raise CorruptModel(f"true or false is wanted, found {_named(found, model)}")
+    raise misfit(_named(found, model), "true or false")
 
 
 def text(value: Value, model: TypedModel) -> str:
@@ -235,7 +249,12 @@ def text(value: Value, model: TypedModel) -> str:
     found = single(written(value, model))
     if isinstance(found, str):
         return found
-    raise CorruptModel(f"a text is wanted, found {_named(found, model)}")
+    raise misfit(_named(found, model), "a text")
+
+
+def texts(value: Value, model: TypedModel) -> tuple[str, ...]:
+    """An array of texts. Raises CorruptModel for anything else."""
+    return tuple(text(one, model) for one in items(value))
 
 
 def element_type(value: Value, model: TypedModel) -> DatumType:
@@ -270,5 +289,5 @@ _READ: Final[Mapping[str, Callable[[Value, TypedModel], Value]]] = {
 def items(value: Value) -> Sequence[Value]:
     """The parts of an array or a tuple. Raises CorruptModel for anything else."""
     if not is_array(value):
-        raise CorruptModel(f"an array is wanted, found {shown(value)}")
+        raise misfit(shown(value), "an array")
     return value

@@ -69,7 +69,7 @@ def _wired(kind: type[TypedOp], call: Call) -> Sequence[OutletId]:
         op = made(kind, {name: value for name, value in given.items() if value is not _LEFT_OUT}, call.reader)
     except TractError as error:
         raise type(error)(f"{call.name}: {error.problem}", where=error.where, hint=error.hint) from None
-    inputs = call.tensors(_name_of_inputs(kind))
+    inputs = call.inputs(_name_of_inputs(kind))
     try:
         return call.ops(op, *inputs)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -154,7 +154,7 @@ class _Patching:
     def _tensor(self, name: str, value: Value) -> OutletId:
         if isinstance(value, OutletId):
             return value
-        return Call(self.reader, "patch", name, targets=[name], arguments={name: value}).tensor(name)
+        return Call(self.reader, "patch", name, targets=[name], arguments={name: value}).input(name)
 
     def _unknown(self, name: str, problem: str) -> TransformError:
         near = meant(name, self.tensors)

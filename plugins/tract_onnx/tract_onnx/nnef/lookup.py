@@ -41,7 +41,7 @@ def read_reverse_lookup(call: Call) -> OutletId:
     keys, kind = call.array("keys"), call.element_type("datum_type")
     places = np.arange(len(keys), dtype=kind.numpy)
     fallback = _without_axes(call.array("fallback").astype(kind.numpy))
-    return call.op(Lookup(Constant(keys), Constant(places), fallback), call.tensor("input"))
+    return call.op(Lookup(Constant(keys), Constant(places), fallback), call.input("input"))
 
 
 def _without_axes(x: Array) -> Constant:

@@ -31,13 +31,13 @@ ROWS = Rows()
 def read_non_max_suppression(call: Call) -> OutletId:
     """Image, class and number of each box that is kept; ``announced`` says how many there will be."""
     most = call.without_axes(call.whole("max_output_boxes_per_class"))
-    overlap = call.without_axes(call.tensor("iou_threshold", DatumType.F32))
-    given = call.optional_tensor("score_threshold", DatumType.F32)
+    overlap = call.without_axes(call.input("iou_threshold", DatumType.F32))
+    given = call.optional_input("score_threshold", DatumType.F32)
     least = call.constant_array(np.array(-inf, np.float32)) if given is None else call.without_axes(given)
     announced = call.announced(1)
     count: Dim = fresh_size(call.model, f"{call.node}_boxes") if announced is None else announced[0]
     op = NonMaxSuppression(call.flag("center_point_box"), count)
-    return call.op(op, call.tensor("boxes"), call.tensor("scores"), most, overlap, least)
+    return call.op(op, call.input("boxes"), call.input("scores"), most, overlap, least)
 
 
 @ROWS.row(NNEF_WRITE, NonMaxSuppression)

@@ -10,7 +10,6 @@ from tract_nnef.syntax.ast import Invocation
 from tract_nnef.writing.spelling import Spelling
 
 from tract_core.data import DatumType
-from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.random import Distribution, Multinomial, RandomTensor
 from tract_core.plugins.tables import Rows
@@ -24,7 +23,7 @@ _NUMBERS: Final = {kind: number for number, kind in _PLACES.items()}
 
 
 def _seed(call: Call) -> int | None:
-    return int(call.number("seed")) if call.given("seed") else None
+    return int(call.number("seed")) if call.has("seed") else None
 
 
 @reads(
@@ -37,8 +36,8 @@ def read_multinomial(call: Call) -> OutletId:
     """Places of each row. Raises CorruptModel for an element type that is neither i32 nor i64."""
     kind = _PLACES.get(call.integer("dtype"))
     if kind is None:
-        raise CorruptModel(f"{call.name}: dtype is {call.integer('dtype')}, wanted 6 for i32 or 7 for i64")
-    return call.op(Multinomial(call.integer("sample_size"), kind, _seed(call)), call.tensor("input"))
+        raise call.misfit("dtype", f"is {call.integer('dtype')}", "6 for i32 or 7 for i64")
+    return call.op(Multinomial(call.integer("sample_size"), kind, _seed(call)), call.input("input"))
 
 
 @ROWS.row(NNEF_WRITE, Multinomial)
@@ -58,10 +57,10 @@ def write_multinomial(op: Multinomial, node: Spelling) -> Invocation | None:
 )
 def read_random(call: Call) -> OutletId:
     """Between two bounds, or around a mean."""
-    distribution = Distribution(call.choice("dist", *(one.value for one in Distribution)))
+    distribution = call.member("dist", Distribution)
     parameters = call.numbers("parameters")
     if len(parameters) != 2:
-        raise CorruptModel(f"{call.name}: there are {len(parameters)} parameters, wanted 2")
+        raise call.misfit("parameters", f"has {len(parameters)} entries", "2")
     return call.op(
         RandomTensor(distribution, *parameters, call.element_type("datum_type"), _seed(call), call.dims("shape"))
     )

@@ -50,12 +50,12 @@ _MISSING: Final = 256
 )
 def read_trees(call: Call) -> OutletId:
     """The votes for each class, as f32 unless ``datum_type`` is f64. Raises CorruptModel for trees that are none."""
-    aggregate = Aggregate(call.choice("aggregate_fn", *(one.value for one in Aggregate)))
+    aggregate = call.member("aggregate_fn", Aggregate)
     classes = call.integer("n_classes")
     forest = _forest(*(_table(call, name, width) for name, width in (("trees", 1), ("nodes", 5), ("leaves", 2))))
     if forest.target.array.max(initial=-1) >= classes:
         raise CorruptModel(f"{call.name}: a leaf votes for class {forest.target.array.max()}, of {classes}")
-    found = call.op(TreeEnsemble(forest, classes, aggregate), call.tensor("input"))
+    found = call.op(TreeEnsemble(forest, classes, aggregate), call.input("input"))
     return found if call.element_type("datum_type") is DatumType.F64 else call.op(Cast(DatumType.F32), found)
 
 

@@ -17,7 +17,7 @@ ROWS = Rows()
 @onnx_op(ROWS, "Reshape")
 def reshape_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """The shape is an attribute"""
-    return wire.through(wire_dyn_reshape, wire.input(0), wire.const(node.ints("shape")))
+    return wire.through(wire_dyn_reshape, wire.input(0), wire.const(node.integers("shape")))
 
 
 @onnx_op(ROWS, "Reshape", since=5)
@@ -31,19 +31,19 @@ def reshape_5(node: OnnxNode, wire: Wiring) -> OutletId:
 def transpose(node: OnnxNode, wire: Wiring) -> OutletId:
     """X with its axes in another order, the reverse one by default"""
     x = wire.input(0)
-    return wire.transpose(x, node.ints("perm", tuple(reversed(range(wire.rank(x))))))
+    return wire.transpose(x, node.integers("perm", tuple(reversed(range(wire.rank(x))))))
 
 
 @onnx_op(ROWS, "Squeeze")
 def squeeze_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """X without axes of size 1: those of an attribute, or all"""
-    return _squeeze(wire, node.ints("axes") if node.has("axes") else None)
+    return _squeeze(wire, node.integers("axes") if node.has("axes") else None)
 
 
 @onnx_op(ROWS, "Squeeze", since=13)
 def squeeze_13(node: OnnxNode, wire: Wiring) -> OutletId:
     """X without axes of size 1: those of an input, or all"""
-    axes = wire.optional(1)
+    axes = wire.optional_input(1)
     if axes is None:
         return _squeeze(wire, None)
     known, count = wire.constant(axes), wire.count(axes, "axes of Squeeze")
@@ -63,7 +63,7 @@ def _squeeze(wire: Wiring, axes: tuple[int, ...] | None) -> OutletId:
 @onnx_op(ROWS, "Unsqueeze")
 def unsqueeze_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """X with new axes of size 1, at the places that an attribute says"""
-    return _unsqueeze(wire, node.ints("axes"))
+    return _unsqueeze(wire, node.integers("axes"))
 
 
 @onnx_op(ROWS, "Unsqueeze", since=13)
@@ -86,7 +86,7 @@ def _unsqueeze(wire: Wiring, axes: tuple[int, ...]) -> OutletId:
 def flatten(node: OnnxNode, wire: Wiring) -> OutletId:
     """X as a matrix: the axes before ``axis`` together, and the others"""
     x = wire.input(0)
-    shape, axis = wire.shape(x), node.int("axis", 1)
+    shape, axis = wire.shape(x), node.integer("axis", 1)
     if not -len(shape) <= axis <= len(shape):
         raise FactError(f"axis {axis} is outside a tensor of {len(shape)} axes")
     if axis < 0:
@@ -97,7 +97,7 @@ def flatten(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "DepthToSpace")
 def depth_to_space(node: OnnxNode, wire: Wiring) -> OutletId:
     """Channels dealt out to blocks of ``blocksize`` by ``blocksize`` places"""
-    x, block = wire.input(0), node.int("blocksize")
+    x, block = wire.input(0), node.integer("blocksize")
     blocks_first = node.choice("mode", ("DCR", "CRD"), "DCR") == "DCR"
     batch, channels, height, width = _image(wire, x)
     depth = _share(channels, block * block)
@@ -110,7 +110,7 @@ def depth_to_space(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "SpaceToDepth")
 def space_to_depth(node: OnnxNode, wire: Wiring) -> OutletId:
     """Blocks of ``blocksize`` by ``blocksize`` places gathered into channels"""
-    x, block = wire.input(0), node.int("blocksize")
+    x, block = wire.input(0), node.integer("blocksize")
     batch, channels, height, width = _image(wire, x)
     rows, columns = _share(height, block), _share(width, block)
     split = wire.reshape(x, (batch, channels, rows, block, columns, block))

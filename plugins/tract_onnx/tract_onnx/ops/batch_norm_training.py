@@ -72,7 +72,7 @@ def _by_given(node: OnnxNode, wire: Wiring) -> OutletId:
         widest = max((wire.dtype(one) for one in inputs), key=lambda one: one.itemsize)
         inputs = [wire.cast(one, DatumType.F32 if widest.itemsize < 4 else widest) for one in inputs]
     x, scale, bias, mean, variance = inputs
-    eps = node.float("epsilon", 1e-5)
+    eps = node.number("epsilon", 1e-5)
     result = wire.through(wire_batch_norm, x, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
     result = wire.cast(result, kind)
     return result if spatial else wire.reshape(result, shape)
@@ -92,7 +92,7 @@ def _by_batch(node: OnnxNode, wire: Wiring) -> tuple[OutletId, Sequence[OutletId
     mean = wide.mean(others)
     centred = wide - mean
     variance = centred.mean_of_squares(others)
-    inverse = (variance + node.float("epsilon", 1e-5)).rsqrt()
+    inverse = (variance + node.number("epsilon", 1e-5)).rsqrt()
     scale, bias = (Wired(wire, parameter).cast(compute).unsqueeze(others) for parameter in (scale, bias))
     result = centred * inverse * scale + bias
     found = [one.squeeze(others) for one in (mean, variance)]
@@ -102,5 +102,5 @@ def _by_batch(node: OnnxNode, wire: Wiring) -> tuple[OutletId, Sequence[OutletId
 
 def _towards(node: OnnxNode, old: Wired, new: Wired) -> Wired:
     """``old * momentum + new * (1 - momentum)``, in the type of the old"""
-    momentum = node.float("momentum", 0.9)
+    momentum = node.number("momentum", 0.9)
     return (old.cast(new.dtype) * momentum + new * (1 - momentum)).cast(old.dtype)

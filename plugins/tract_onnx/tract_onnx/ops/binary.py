@@ -49,7 +49,7 @@ def _second(node: OnnxNode, wire: Wiring) -> OutletId:
     if node.version >= 7 or not node.has("axis"):
         return b
     rank, own = wire.rank(wire.input(0)), wire.rank(b)
-    axis = wire.axis(node.int("axis"), rank)
+    axis = node.axis("axis", rank)
     return wire.unsqueeze(b, list(range(own, own + max(0, rank - axis - own))))
 
 

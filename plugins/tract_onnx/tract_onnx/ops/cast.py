@@ -7,7 +7,6 @@ from typing import Final
 import onnx
 
 from tract_core.data import DatumType, DType
-from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Max, Min
 from tract_core.ops.cast import Cast
@@ -27,11 +26,11 @@ _SATURATING: Final = frozenset({DatumType.F8E4M3FN, DatumType.F8E4M3FNUZ, DatumT
 @onnx_op(ROWS, "Cast")
 def cast_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """The element type is given by name, as ``"FLOAT"``"""
-    name = node.string("to")
+    name = node.text("to")
     try:
         number = onnx.TensorProto.DataType.Value(name)
     except ValueError:
-        raise CorruptModel(f"attribute 'to' is {name[:80]!r}, which is no element type") from None
+        raise node.misfit("to", f"is {name[:80]!r}", "an element type") from None
     return _cast(node, wire, element_type(number))
 
 

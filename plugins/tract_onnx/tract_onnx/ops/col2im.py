@@ -8,7 +8,6 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.onnx_only.col2im import Col2Im
-from tract_onnx.ops.spatial import per_axis
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -26,12 +25,12 @@ def col2im(node: OnnxNode, wire: Wiring) -> OutletId:
         channels = exact_div(wire.shape(x)[1], product(block_sizes))
         if channels is None and not is_symbolic(wire.shape(x)[1]):
             raise FactError(f"columns of {wire.fact(x)} do not hold whole blocks of {list(block_sizes)}")
-    pads = per_axis(node, "pads", 2 * rank, 0)
+    pads = node.each("pads", 2 * rank, 0)
     op = Col2Im(
         channels=wire.symbol("channels") if channels is None else channels,
         sizes=tuple(wire.symbol("size") for _ in range(rank)) if sizes is None else sizes,
-        strides=per_axis(node, "strides", rank, 1),
-        dilations=per_axis(node, "dilations", rank, 1),
+        strides=node.each("strides", rank, 1),
+        dilations=node.each("dilations", rank, 1),
         before=pads[:rank],
         after=pads[rank:],
     )

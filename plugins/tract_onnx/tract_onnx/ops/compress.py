@@ -18,4 +18,4 @@ def compress(node: OnnxNode, wire: Wiring) -> OutletId:
     x, mask = wire.input(0), wire.input(1)
     if not node.has("axis"):
         x = wire.reshape(x, (wire.shape(x).volume,))
-    return wire.through(wire_compress, x, mask, wire.axis(node.int("axis", 0), wire.rank(x)))
+    return wire.through(wire_compress, x, mask, node.axis("axis", wire.rank(x), 0))

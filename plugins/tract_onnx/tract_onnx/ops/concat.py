@@ -15,13 +15,13 @@ ROWS = Rows()
 @onnx_op(ROWS, "Concat")
 def concat_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """Along axis 1 where none is given"""
-    return _concat(wire, node.int("axis", 1))
+    return _concat(wire, node.integer("axis", 1))
 
 
 @onnx_op(ROWS, "Concat", since=4)
 def concat_4(node: OnnxNode, wire: Wiring) -> OutletId:
     """The inputs, one after the other along ``axis``"""
-    return _concat(wire, node.int("axis"))
+    return _concat(wire, node.integer("axis"))
 
 
 def _concat(wire: Wiring, axis: int) -> OutletId:

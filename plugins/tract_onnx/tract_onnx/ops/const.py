@@ -23,19 +23,19 @@ def constant(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _value(node: OnnxNode) -> Array:
     if node.has("value"):
-        return node.tensor("value")
+        return node.array("value")
     if node.has("sparse_value"):
         return node.sparse_tensor("sparse_value")
     if node.has("value_float"):
-        return np.array(node.float("value_float"), dtype=np.float32)
+        return np.array(node.number("value_float"), dtype=np.float32)
     if node.has("value_floats"):
         return node.float_array("value_floats")
     if node.has("value_int"):
-        return np.array(node.int("value_int"), dtype=np.int64)
+        return np.array(node.integer("value_int"), dtype=np.int64)
     if node.has("value_ints"):
         return node.int_array("value_ints")
     if node.has("value_string"):
-        return np.array(node.string("value_string"), dtype=object)
+        return np.array(node.text("value_string"), dtype=object)
     if node.has("value_strings"):
-        return np.array(node.strings("value_strings"), dtype=object)
+        return np.array(node.texts("value_strings"), dtype=object)
     raise CorruptModel("a Constant has no value")

@@ -23,8 +23,8 @@ def conv(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def wire_conv(node: OnnxNode, wire: Wiring) -> OutletId:
     """The convolution of the first three inputs that the node's attributes describe."""
-    x, kernel, bias = wire.input(0), wire.input(1), wire.optional(2)
+    x, kernel, bias = wire.input(0), wire.input(1), wire.optional_input(2)
     pool = pool_spec(node, kernel_shape(node, wire, kernel))
     if bias is None:
         bias = wire.const(np.zeros((), wire.dtype(x).numpy))
-    return wire.op(Conv(pool, KernelFormat.OIHW, node.int("group", 1)), x, kernel, bias)
+    return wire.op(Conv(pool, KernelFormat.OIHW, node.integer("group", 1)), x, kernel, bias)

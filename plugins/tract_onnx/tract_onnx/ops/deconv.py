@@ -12,7 +12,7 @@ from tract_core.ops.deconv import Deconv
 from tract_core.ops.pool_spec import DataFormat, Explicit, Padding, PoolSpec
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.ops.spatial import AUTO_PADS, kernel_shape, padding, per_axis
+from tract_onnx.ops.spatial import AUTO_PADS, kernel_shape, padding
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -22,13 +22,13 @@ ROWS = Rows()
 @onnx_op(ROWS, "ConvTranspose")
 def deconv(node: OnnxNode, wire: Wiring) -> OutletId:
     """Data (batch, channels, places), a kernel (channels, outputs of a group, places), and a bias"""
-    x, kernel, bias = wire.input(0), wire.input(1), wire.optional(2)
+    x, kernel, bias = wire.input(0), wire.input(1), wire.optional_input(2)
     kernel_sizes = kernel_shape(node, wire, kernel)
     if wire.rank(x) != wire.rank(kernel):
         raise FactError(f"a kernel of as many axes as the data is wanted, found {wire.fact(kernel)} for {wire.fact(x)}")
-    rank, group = len(kernel_sizes), node.int("group", 1)
-    extra = per_axis(node, "output_padding", rank, 0)
-    strides, dilations = per_axis(node, "strides", rank, 1), per_axis(node, "dilations", rank, 1)
+    rank, group = len(kernel_sizes), node.integer("group", 1)
+    extra = node.each("output_padding", rank, 0)
+    strides, dilations = node.each("strides", rank, 1), node.each("dilations", rank, 1)
     pads = padding(node, rank)
     if node.has("output_shape"):
         fields = [(size - 1) * dilation + 1 for size, dilation in zip(kernel_sizes, dilations, strict=True)]
@@ -45,9 +45,9 @@ def deconv(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _pads_for(node: OnnxNode, written: list[Dim]) -> Padding:
     """What is cut off from what is written, so that the attribute ``output_shape`` is left."""
-    wanted = node.ints("output_shape")[-len(written) :]
+    wanted = node.integers("output_shape")[-len(written) :]
     if len(wanted) != len(written):
-        raise FactError(f"attribute 'output_shape' is {list(wanted)}, {len(written)} sizes are wanted")
+        raise node.misfit("output_shape", f"is {list(wanted)}", f"{len(written)} sizes")
     upper = node.choice("auto_pad", AUTO_PADS, "NOTSET") == "SAME_UPPER"
     cuts = [_cut(size - target, upper=upper) for size, target in zip(written, wanted, strict=True)]
     return Explicit(tuple(before for before, _ in cuts), tuple(after for _, after in cuts))

@@ -10,7 +10,6 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.deform_conv import DeformConv
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.ops.spatial import per_axis
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -24,18 +23,18 @@ def deform_conv(node: OnnxNode, wire: Wiring) -> OutletId:
     rank = wire.rank(kernel) - 2
     if rank < 1 or wire.rank(offset) != rank + 2:
         raise FactError(f"a kernel and offsets of the same rank, 3 at least, are wanted, found {wire.fact(offset)}")
-    pads = per_axis(node, "pads", 2 * rank, 0)
+    pads = node.each("pads", 2 * rank, 0)
     op = DeformConv(
-        strides=per_axis(node, "strides", rank, 1),
-        dilations=per_axis(node, "dilations", rank, 1),
+        strides=node.each("strides", rank, 1),
+        dilations=node.each("dilations", rank, 1),
         before=pads[:rank],
         after=pads[rank:],
-        group=node.int("group", 1),
-        offset_group=node.int("offset_group", 1),
+        group=node.integer("group", 1),
+        offset_group=node.integer("offset_group", 1),
     )
     sizes, places = wire.shape(kernel), wire.shape(offset)
     kind = wire.dtype(x).numpy
-    bias, mask = wire.optional(3), wire.optional(4)
+    bias, mask = wire.optional_input(3), wire.optional_input(4)
     if bias is None:
         bias = wire.broadcast(wire.const(np.zeros(1, kind)), sizes[:1])
     if mask is None:

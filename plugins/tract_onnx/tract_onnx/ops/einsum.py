@@ -33,8 +33,8 @@ def gemm(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def wire_gemm(node: OnnxNode, wire: Wiring) -> OutletId:
     """The product that the attributes of Gemm describe. Raises FactError for anything but matrices."""
-    a, b, c = wire.input(0), wire.input(1), wire.optional(2)
-    kind, alpha = wire.dtype(a), node.float("alpha", 1.0)
+    a, b, c = wire.input(0), wire.input(1), wire.optional_input(2)
+    kind, alpha = wire.dtype(a), node.number("alpha", 1.0)
     if alpha != 1:  # what is made smaller may be no number of a narrow type before that
         a, b = widened(wire, a), widened(wire, b)
     if wire.rank(a) != 2 or wire.rank(b) != 2:
@@ -45,7 +45,7 @@ def wire_gemm(node: OnnxNode, wire: Wiring) -> OutletId:
         raise FactError(f"a matrix product wants inner sizes that are equal, found {wire.fact(a)} and {wire.fact(b)}")
     product = wire.op(EinSum(AxesMapping((left, right), ("mn",)), accumulator(wire.dtype(a))), a, b)
     result = wire.cast(product, wire.dtype(a))
-    beta = 0.0 if c is None else node.float("beta", 1.0)
+    beta = 0.0 if c is None else node.number("beta", 1.0)
     if kind.is_integer() and not (alpha.is_integer() and beta.is_integer()):
         result = wire.cast(result, DatumType.F64)
     if alpha != 1:
@@ -63,7 +63,7 @@ def wire_gemm(node: OnnxNode, wire: Wiring) -> OutletId:
 def einsum(node: OnnxNode, wire: Wiring) -> OutletId:
     """The sum of products that an expression like ``"ij,jk->ik"`` names"""
     inputs = wire.all_inputs()
-    axes = parse_equation(node.string("equation"), [wire.rank(x) for x in inputs])
+    axes = parse_equation(node.text("equation"), [wire.rank(x) for x in inputs])
     kind = wire.dtype(inputs[0])
     return wire.cast(wire.op(EinSum(axes, accumulator(kind)), *inputs), kind)
 

@@ -102,7 +102,7 @@ def relu(node: OnnxNode, wire: Wiring) -> Wired:
 @onnx_op(ROWS, "LeakyRelu")
 def leaky_relu(node: OnnxNode, wire: Wiring) -> OutletId:
     """x, or alpha * x below zero"""
-    return wire.op(core.LeakyRelu(node.float("alpha", 0.01)), wire.input(0))
+    return wire.op(core.LeakyRelu(node.number("alpha", 0.01)), wire.input(0))
 
 
 @onnx_op(ROWS, "PRelu")
@@ -123,14 +123,14 @@ def _activation(wire: Wiring, name: str, alpha: float = 0.0, beta: float = 0.0) 
 @onnx_op(ROWS, "ThresholdedRelu")
 def thresholded_relu(node: OnnxNode, wire: Wiring) -> OutletId:
     """X where it is above alpha, else 0"""
-    return _activation(wire, "thresholdedrelu", node.float("alpha", 1.0))
+    return _activation(wire, "thresholdedrelu", node.number("alpha", 1.0))
 
 
 @onnx_op(ROWS, "Elu")
 @rounded_once()
 def elu(node: OnnxNode, wire: Wiring) -> OutletId:
     """x, or alpha * (exp(x) - 1) below zero"""
-    return _activation(wire, "elu", node.float("alpha", 1.0))
+    return _activation(wire, "elu", node.number("alpha", 1.0))
 
 
 @onnx_op(ROWS, "Selu")
@@ -148,15 +148,15 @@ def selu_6(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 def _selu(node: OnnxNode, wire: Wiring, *, alpha: float, gamma: float) -> OutletId:
-    result = _activation(wire, "elu", node.float("alpha", alpha))
-    return wire.op(Mul(), result, wire.scalar(node.float("gamma", gamma), result))
+    result = _activation(wire, "elu", node.number("alpha", alpha))
+    return wire.op(Mul(), result, wire.scalar(node.number("gamma", gamma), result))
 
 
 @onnx_op(ROWS, "HardSigmoid")
 @rounded_once()
 def hard_sigmoid(node: OnnxNode, wire: Wiring) -> OutletId:
     """Alpha * x + beta, kept between 0 and 1"""
-    return _activation(wire, "hardsigmoid", node.float("alpha", 0.2), node.float("beta", 0.5))
+    return _activation(wire, "hardsigmoid", node.number("alpha", 0.2), node.number("beta", 0.5))
 
 
 @onnx_op(ROWS, "Softplus")
@@ -184,7 +184,7 @@ def mish(node: OnnxNode, wire: Wiring) -> OutletId:
 @rounded_once()
 def celu(node: OnnxNode, wire: Wiring) -> Wired:
     """x, or alpha * (exp(x / alpha) - 1) below zero"""
-    x, alpha = wire.tensor(0), node.float("alpha", 1.0)
+    x, alpha = wire.tensor(0), node.number("alpha", 1.0)
     zero = x.like(0)
     below = (x.minimum(zero) / alpha).exp() - 1
     return x.maximum(zero) + below * alpha
@@ -194,7 +194,7 @@ def celu(node: OnnxNode, wire: Wiring) -> Wired:
 @rounded_once()
 def swish(node: OnnxNode, wire: Wiring) -> Wired:
     """X * sigmoid(alpha * x)"""
-    x, alpha = wire.tensor(0), node.float("alpha", 1.0)
+    x, alpha = wire.tensor(0), node.number("alpha", 1.0)
     return x.op(core.Silu()) if alpha == 1 else x * (x * alpha).sigmoid()
 
 
@@ -209,7 +209,7 @@ def gelu(node: OnnxNode, wire: Wiring) -> OutletId:
 def shrink(node: OnnxNode, wire: Wiring) -> Wired:
     """X + bias below -lambd, x - bias above lambd, else 0; computed in floats"""
     x = Wired(wire, _as_floats(wire, wire.input(0)))
-    limit, bias = node.float("lambd", 0.5), node.float("bias", 0.0)
+    limit, bias = node.number("lambd", 0.5), node.number("bias", 0.0)
     above = (x > limit).where(x - bias, 0)
     return (x < -limit).where(x + bias, above).cast(wire.dtype(wire.input(0)))
 
@@ -225,7 +225,7 @@ def is_inf(node: OnnxNode, wire: Wiring) -> OutletId:
 def clip_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """X kept between two attributes"""
     x = wire.input(0)
-    low, high = (wire.scalar(node.float(name), x) if node.has(name) else None for name in ("min", "max"))
+    low, high = (wire.scalar(node.number(name), x) if node.has(name) else None for name in ("min", "max"))
     return _clip(wire, x, low, high)
 
 
@@ -233,14 +233,14 @@ def clip_1(node: OnnxNode, wire: Wiring) -> OutletId:
 def clip_6(node: OnnxNode, wire: Wiring) -> OutletId:
     """X kept between two attributes, by default the ends of f32"""
     x, end = wire.input(0), greatest(DatumType.F32)
-    low, high = (wire.scalar(node.float(name, limit), x) for name, limit in (("min", -end), ("max", end)))
+    low, high = (wire.scalar(node.number(name, limit), x) for name, limit in (("min", -end), ("max", end)))
     return _clip(wire, x, low, high)
 
 
 @onnx_op(ROWS, "Clip", since=11)
 def clip_11(node: OnnxNode, wire: Wiring) -> OutletId:
     """X kept between two inputs, by default the ends of its type, which only infinities are beyond"""
-    x, low, high = wire.input(0), wire.optional(1), wire.optional(2)
+    x, low, high = wire.input(0), wire.optional_input(1), wire.optional_input(2)
     if wire.dtype(x).is_float():
         end = greatest(wire.dtype(x))
         low = wire.scalar(-end, x) if low is None else low

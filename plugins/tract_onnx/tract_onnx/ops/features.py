@@ -43,7 +43,7 @@ def array_feature_extractor(node: OnnxNode, wire: Wiring) -> OutletId:
 def binarizer(node: OnnxNode, wire: Wiring) -> Wired:
     """1 above the threshold, else 0"""
     x = wire.tensor(0)
-    kind, threshold = x.dtype, node.float("threshold", 0.0)
+    kind, threshold = x.dtype, node.number("threshold", 0.0)
     return ((x.cast(DatumType.F64) if kind.is_integer() else x) > threshold).cast(kind)
 
 
@@ -69,11 +69,11 @@ def imputer(node: OnnxNode, wire: Wiring) -> Wired:
     x = wire.tensor(0)
     kind = x.dtype
     if kind.is_float():
-        name, given, wanted = "imputed_value_floats", node.floats("imputed_value_floats"), np.float32
-        replaced = node.float("replaced_value_float", 0.0)
+        name, given, wanted = "imputed_value_floats", node.numbers("imputed_value_floats"), np.float32
+        replaced = node.number("replaced_value_float", 0.0)
     else:
-        name, given, wanted = "imputed_value_int64s", node.ints("imputed_value_int64s"), np.int64
-        replaced = node.int("replaced_value_int64", 0)
+        name, given, wanted = "imputed_value_int64s", node.integers("imputed_value_int64s"), np.int64
+        replaced = node.integer("replaced_value_int64", 0)
     values = np.array(given, wanted)
     if (values != values.astype(kind.numpy).astype(wanted))[~np.isnan(values)].any():
         raise CorruptModel(f"attribute {name!r} holds numbers that {kind.short} does not")
@@ -95,7 +95,7 @@ def normalizer(node: OnnxNode, wire: Wiring) -> Wired:
 def feature_vectorizer(node: OnnxNode, wire: Wiring) -> OutletId:
     """All features beside each other, in f32; those of each input cut or filled up with zeros to a given number"""
     inputs = [wire.cast(as_rows(wire, x), DatumType.F32) for x in wire.all_inputs()]
-    wanted = node.ints("inputdimensions", ())
+    wanted = node.integers("inputdimensions", ())
     if wanted and (len(wanted) != len(inputs) or min(wanted) < 0):
         raise CorruptModel(f"'inputdimensions' is {list(wanted)[:50]}, wanted {len(inputs)} sizes")
     if sum(wanted) > MAX_WIDTH:

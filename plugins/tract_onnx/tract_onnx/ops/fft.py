@@ -26,13 +26,13 @@ ROWS = Rows()
 @onnx_op(ROWS, "DFT", since=17)
 def dft_17(node: OnnxNode, wire: Wiring) -> OutletId:
     """The axis is an attribute"""
-    return _dft(node, wire, wire.input(0), node.int("axis", 1))
+    return _dft(node, wire, wire.input(0), node.integer("axis", 1))
 
 
 @onnx_op(ROWS, "DFT", since=20)
 def dft_20(node: OnnxNode, wire: Wiring) -> OutletId:
     """The axis is an input"""
-    x, given = wire.input(0), wire.optional(2)
+    x, given = wire.input(0), wire.optional_input(2)
     known = (-2,) if given is None else wire.ints(wire.number(given), "axis of DFT")
     if given is None or known is not None:
         return _dft(node, wire, x, -2 if known is None else known[0])
@@ -54,7 +54,7 @@ def _dft_computed(node: OnnxNode, wire: Wiring, x: OutletId, axis: OutletId) -> 
 
 
 def _dft(node: OnnxNode, wire: Wiring, x: OutletId, axis: int) -> OutletId:
-    length = wire.optional(1)
+    length = wire.optional_input(1)
     axis = wire.axis(axis, wire.rank(x))
     if axis == wire.rank(x) - 1:
         raise FactError(f"DFT along the last axis of {wire.fact(x)}, which holds the parts of complex numbers")
@@ -101,7 +101,7 @@ def _divided(wire: Wiring, x: OutletId, axis: int) -> OutletId:
 @onnx_op(ROWS, "STFT", since=17)
 def stft(node: OnnxNode, wire: Wiring) -> OutletId:
     """The transforms of pieces of a signal: [batch, pieces, frequencies, 2]"""
-    signal, window = wire.input(0), wire.optional(2)
+    signal, window = wire.input(0), wire.optional_input(2)
     if wire.rank(signal) == 2:  # as files have it that ONNX Runtime takes: real numbers
         signal = wire.unsqueeze(signal, [2])
     if wire.rank(signal) != 3:
@@ -118,7 +118,7 @@ def stft(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _frame(wire: Wiring, signal: OutletId, window: OutletId | None) -> OutletId:
     """The length of a piece: as given, that of the window, or all of the signal."""
-    given = wire.optional(3)
+    given = wire.optional_input(3)
     if given is not None:
         return wire.i64(wire.number(given))
     return wire.const(wire.shape(signal)[1] if window is None else wire.shape(window)[0])

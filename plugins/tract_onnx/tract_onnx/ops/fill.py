@@ -22,7 +22,7 @@ ROWS = Rows()
 @onnx_op(ROWS, "ConstantOfShape", since=9)
 def constant_of_shape(node: OnnxNode, wire: Wiring) -> OutletId:
     """A tensor of the shape that the input holds, filled with the attribute ``value``, 0 by default"""
-    value = node.tensor("value") if node.has("value") else np.zeros(1, np.float32)
+    value = node.array("value") if node.has("value") else np.zeros(1, np.float32)
     if value.size != 1:
         raise CorruptModel(f"the value of ConstantOfShape has {value.size} elements, 1 is wanted")
     return wire.through(wire_fill, wire.sizes(wire.input(0)), Constant(value.reshape(())))
@@ -32,16 +32,16 @@ def constant_of_shape(node: OnnxNode, wire: Wiring) -> OutletId:
 def constant_fill(node: OnnxNode, wire: Wiring) -> OutletId:
     """What ConstantOfShape was before version 9: a value in a given shape, that of a tensor, or one that it holds"""
     kind = node.element_type("dtype", DatumType.F32)
-    x, more = wire.optional(0), node.ints("extra_shape", ())
+    x, more = wire.optional_input(0), node.integers("extra_shape", ())
     if x is None:
-        sizes = wire.const(as_sizes("shape", node.ints("shape")))
+        sizes = wire.const(as_sizes("shape", node.integers("shape")))
     elif node.flag("input_as_shape"):
         sizes = wire.sizes(x)
     else:
         sizes = wire.const(wire.shape(x))
     if more:
         sizes = wire.op(TypedConcat(0), sizes, wire.const(as_sizes("extra_shape", more)))
-    return wire.through(wire_fill, sizes, Constant(np.array(node.float("value", 0.0)).astype(kind.numpy)))
+    return wire.through(wire_fill, sizes, Constant(np.array(node.number("value", 0.0)).astype(kind.numpy)))
 
 
 def as_sizes(name: str, values: Sequence[int]) -> Sequence[int]:
@@ -59,4 +59,4 @@ def eye_like(node: OnnxNode, wire: Wiring) -> OutletId:
         raise FactError(f"EyeLike wants a matrix, found {x}")
     to = node.element_type("dtype", x.datum_type.storage)
     rows, columns = x.shape
-    return wire.through(wire_eye, rows=rows, columns=columns, diagonal=node.int("k", 0), to=to)
+    return wire.through(wire_eye, rows=rows, columns=columns, diagonal=node.integer("k", 0), to=to)

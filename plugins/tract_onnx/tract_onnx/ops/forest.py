@@ -33,7 +33,7 @@ _TESTS: Final[Mapping[str, Test]] = {
 def numbers(node: OnnxNode, name: str) -> Array:
     """A list of floats: f32, or the elements of the tensor that may stand for it; empty where there is neither."""
     if node.has(f"{name}_as_tensor"):
-        return node.tensor(f"{name}_as_tensor").reshape(-1)
+        return node.array(f"{name}_as_tensor").reshape(-1)
     return node.float_array(name, ())
 
 
@@ -52,7 +52,7 @@ def read_named(node: OnnxNode, votes: str, targets: int) -> Forest:
     ``votes``: how the attributes of votes begin. Raises CorruptModel for trees that are none.
     """
     _same_length(node, "nodes", (*_NODES, "modes", "values"), optional=(_MISSING,))
-    tests = _tests(*node.distinct_strings("nodes_modes"))
+    tests = _tests(*node.distinct_texts("nodes_modes"))
     if_true, if_false, roots, voting = _named_links(node, tests == Test.LEAF, votes, targets)
     return _forest(
         tests=tests,
@@ -84,7 +84,7 @@ def _same_length(node: OnnxNode, prefix: str, names: Sequence[str], optional: Se
 
 def _length(node: OnnxNode, name: str) -> int:
     tensor = next((one for one in (name, f"{name}_as_tensor") if node.holds_tensor(one)), None)
-    return node.length(name) if tensor is None else node.tensor(tensor).size
+    return node.length(name) if tensor is None else node.array(tensor).size
 
 
 def _column(node: OnnxNode, name: str) -> Array:
@@ -230,14 +230,14 @@ def read_numbered(node: OnnxNode, targets: int) -> Forest:
     """
     _same_length(node, "nodes", _POSITIONS, optional=(_MISSING,))
     _same_length(node, "leaf", ("targetids", "weights"))
-    tests = node.tensor("nodes_modes").reshape(-1)
+    tests = node.array("nodes_modes").reshape(-1)
     checked_range(tests.astype(np.int64), Test.LEAF, "nodes_modes")
     count, leaves = len(tests), node.length("leaf_targetids")
     own = np.arange(count, count + leaves, dtype=np.int32)
     if_true, if_false = (np.append(_next(node, side, count, leaves), own) for side in ("true", "false"))
     roots = checked_range(_column(node, "tree_roots"), count, "tree_roots").astype(np.int32, copy=False)
     tests = np.append(tests.astype(np.uint8), np.full(leaves, Test.LEAF, np.uint8))
-    split = node.tensor("nodes_splits").reshape(-1)
+    split = node.array("nodes_splits").reshape(-1)
     ids = checked_range(_column(node, "leaf_targetids"), targets, "leaf_targetids").astype(np.int32, copy=False)
     return _forest(
         tests=tests,
@@ -248,7 +248,7 @@ def read_numbered(node: OnnxNode, targets: int) -> Forest:
         if_false=if_false,
         missing=np.append(_missing(node, count), np.zeros(leaves, np.bool_)),
         roots=roots,
-        votes=(own, ids, node.tensor("leaf_weights").reshape(-1)),
+        votes=(own, ids, node.array("leaf_weights").reshape(-1)),
         members=_members(node, int(np.count_nonzero(tests == Test.MEMBER))),
     )
 
@@ -274,7 +274,7 @@ def _members(node: OnnxNode, wanted: int) -> tuple[Array, Array]:
     """
     if not wanted:
         return np.zeros(0, np.float32), np.zeros(0, np.int64)
-    values = node.tensor("membership_values").reshape(-1)
+    values = node.array("membership_values").reshape(-1)
     is_end = np.isnan(values)
     sizes = np.bincount(np.cumsum(is_end)[~is_end], minlength=np.count_nonzero(is_end) + 1)
     if len(sizes) == wanted + 1 and not sizes[-1]:

@@ -68,7 +68,7 @@ def _check_sizes(node: OnnxNode, wire: Wiring) -> None:
     """Raise FactError unless axes that mean the same have one size."""
     known: dict[str, Dim] = {}
     for slot, layouts in _SIZES.get(node.op_type, {}).items():
-        x = wire.optional(slot)
+        x = wire.optional_input(slot)
         shape = () if x is None else wire.shape(x)
         letters = next((text for text in layouts if len(text) == len(shape)), "_" * len(shape))
         for letter, size in zip(letters, shape, strict=True):
@@ -83,7 +83,7 @@ def _heads(node: OnnxNode, known: Mapping[str, Dim]) -> dict[str, Dim]:
     found: dict[str, Dim] = {}
     for whole, heads, each in (("x", "q", "e"), ("y", "k", "e"), ("z", "k", "f")):
         if whole in known:
-            count = node.int("q_num_heads" if heads == "q" else "kv_num_heads")
+            count = node.integer("q_num_heads" if heads == "q" else "kv_num_heads")
             size = {**known, **found}.get(each, exact_div(known[whole], count) or known[whole] // max(count, 1))
             if not may_equal(size * count, known[whole]):
                 raise FactError(f"{known[whole]} numbers are given for {count} heads of {size}")

@@ -16,17 +16,17 @@ ROWS = Rows()
 def gather(node: OnnxNode, wire: Wiring) -> OutletId:
     """The slices of x at the positions on ``axis`` that the second input holds"""
     x = wire.input(0)
-    return wire.op(Gather(wire.axis(node.int("axis", 0), wire.rank(x))), x, wire.input(1))
+    return wire.op(Gather(node.axis("axis", wire.rank(x), 0)), x, wire.input(1))
 
 
 @onnx_op(ROWS, "GatherElements", since=11)
 def gather_elements(node: OnnxNode, wire: Wiring) -> OutletId:
     """One element of x for each position on ``axis`` in the second input"""
     x = wire.input(0)
-    return wire.op(GatherElements(wire.axis(node.int("axis", 0), wire.rank(x))), x, wire.input(1))
+    return wire.op(GatherElements(node.axis("axis", wire.rank(x), 0)), x, wire.input(1))
 
 
 @onnx_op(ROWS, "GatherND", since=11)
 def gather_nd(node: OnnxNode, wire: Wiring) -> OutletId:
     """The slices of x at the coordinates in the last axis of the second input"""
-    return wire.op(GatherNd(node.int("batch_dims", 0)), wire.input(0), wire.input(1))
+    return wire.op(GatherNd(node.integer("batch_dims", 0)), wire.input(0), wire.input(1))

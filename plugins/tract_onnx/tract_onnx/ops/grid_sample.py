@@ -26,6 +26,6 @@ _MODES: Final = {
 @onnx_op(ROWS, "GridSample", since=16)
 def grid_sample(node: OnnxNode, wire: Wiring) -> OutletId:
     """The image interpolated at the places in the grid, from -1 to 1"""
-    mode = _MODES[node.choice("mode", tuple(_MODES), "linear")]
-    padding = PaddingMode(node.choice("padding_mode", [mode.value for mode in PaddingMode], "zeros"))
+    mode = _MODES[node.choice("mode", _MODES, "linear")]
+    padding = node.member("padding_mode", PaddingMode, PaddingMode.ZEROS)
     return wire.op(GridSample(mode, padding, node.flag("align_corners")), wire.input(0), wire.input(1))

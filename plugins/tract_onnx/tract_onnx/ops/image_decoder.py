@@ -16,5 +16,5 @@ ROWS = Rows()
 def image_decoder(node: OnnxNode, wire: Wiring) -> OutletId:
     """The pixels of an encoded image, decoded by Pillow"""
     pillow()
-    form = node.choice("pixel_format", tuple(CHANNELS), "RGB")
+    form = node.choice("pixel_format", CHANNELS, "RGB")
     return wire.op(ImageDecoder(form, wire.symbol("height"), wire.symbol("width")), wire.input(0))

@@ -11,10 +11,9 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.errors import CorruptModel, FactError, LimitExceeded
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Gt, Max, Mul
 from tract_core.ops.einsum import wire_matmul
-from tract_core.ops.elementwise import Exp, Neg, PowConst, Sigmoid, Square, Tanh
-from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.ops.elementwise import PowConst
+from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
@@ -39,19 +38,19 @@ MAX_CLASSES: Final = 1024
 _LABELS: Final = ("classlabels_strings", "classlabels_ints")
 
 
-def _features(wire: Wiring) -> OutletId:
+def _features(wire: Wiring) -> Wired:
     """The input as a matrix of f32."""
-    x = as_rows(wire, wire.input(0))
-    if wire.rank(x) != 2:
-        raise FactError(f"a matrix of features is wanted, found {wire.fact(x)}")
-    return wire.cast(x, DatumType.F32)
+    x = Wired(wire, as_rows(wire, wire.input(0)))
+    if x.rank != 2:
+        raise FactError(f"a matrix of features is wanted, found {x.fact}")
+    return x.cast(DatumType.F32)
 
 
 def _matrix(node: OnnxNode, name: str, rows: int) -> Array:
     """The list of floats in an attribute as ``rows`` rows. Raises CorruptModel when they are not all full."""
     values = node.float_array(name)
     if rows < 1 or not len(values) or len(values) % rows:
-        raise CorruptModel(f"attribute {name!r} has {len(values)} numbers, which do not fill {rows} rows")
+        raise CorruptModel(f"{node.about(name)} has {len(values)} numbers, which do not fill {rows} rows")
     return values.reshape(rows, -1)
 
 
@@ -60,23 +59,27 @@ def _list(node: OnnxNode, name: str, *lengths: int) -> Array:
     values = node.float_array(name, ())
     if len(values) not in lengths:
         wanted = " or ".join(map(str, sorted(set(lengths))))
-        raise CorruptModel(f"attribute {name!r} has {len(values)} numbers, wanted {wanted}")
+        raise node.misfit(name, f"has {len(values)} numbers", wanted)
     return values
 
 
-def _affine(wire: Wiring, x: OutletId, columns: Array, constant: Array) -> OutletId:
+def _times(x: Wired, columns: Array) -> Wired:
+    return x.through(wire_matmul, x.operand(np.ascontiguousarray(columns)).outlet)
+
+
+def _affine(x: Wired, columns: Array, constant: Array) -> Wired:
     """``x`` times a matrix of one column per result, plus a constant for each, where there are any."""
-    result = wire.through(wire_matmul, x, wire.const(np.ascontiguousarray(columns)))
-    return wire.op(Add(), result, wire.const(constant[None])) if len(constant) else result
+    result = _times(x, columns)
+    return result + constant[None] if len(constant) else result
 
 
 @onnx_op(ROWS, "LinearRegressor", domain=ML_DOMAIN)
 def linear_regressor(node: OnnxNode, wire: Wiring) -> OutletId:
     """A linear function of the features for each target"""
-    targets = node.int("targets", 1)
+    targets = node.integer("targets", 1)
     coefficients = _matrix(node, "coefficients", targets)
-    result = _affine(wire, _features(wire), coefficients.T, _list(node, "intercepts", 0, targets))
-    return wire_post_transform(wire, post_transform(node), result)
+    result = _affine(_features(wire), coefficients.T, _list(node, "intercepts", 0, targets))
+    return wire_post_transform(wire, post_transform(node), result.outlet)
 
 
 @onnx_op(ROWS, "LinearClassifier", domain=ML_DOMAIN)
@@ -90,12 +93,12 @@ def linear_classifier(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     alone = len(labels) == 2 and (len(intercepts) == 1 or _is_one_row(node, wire))
     rows = 1 if alone else len(labels)
     constant = _list(node, "intercepts", 0, rows)
-    scores = _affine(wire, _features(wire), _matrix(node, "coefficients", rows).T, constant)
+    scores = _affine(_features(wire), _matrix(node, "coefficients", rows).T, constant)
     if not alone:
-        return wire_best_label(wire, labels, scores), wire_post_transform(wire, transform, scores)
-    is_second = wire.op(Gt(), scores, wire.scalar(0, scores))
-    label = wire_label(wire, labels, wire.cast(wire.squeeze(is_second, [1]), DatumType.I64))
-    return label, wire_two_classes(wire, transform, scores, is_probability=True)
+        return wire_best_label(wire, labels, scores.outlet), wire_post_transform(wire, transform, scores.outlet)
+    is_second = (scores > 0).squeeze([1]).cast(DatumType.I64)
+    label = wire_label(wire, labels, is_second.outlet)
+    return label, wire_two_classes(wire, transform, scores.outlet, is_probability=True)
 
 
 def _is_one_row(node: OnnxNode, wire: Wiring) -> bool:
@@ -103,49 +106,45 @@ def _is_one_row(node: OnnxNode, wire: Wiring) -> bool:
     return len(node.float_array("coefficients")) == wire.shape(wire.input(0))[-1]
 
 
-def _kernel(node: OnnxNode, wire: Wiring, x: OutletId, vectors: Array) -> OutletId:
+def _kernel(node: OnnxNode, x: Wired, vectors: Array) -> Wired:
     """How much each row resembles each support vector: [rows, vectors]."""
     kind = node.choice("kernel_type", ("LINEAR", "POLY", "RBF", "SIGMOID"), "LINEAR")
     given = _list(node, "kernel_params", 0, 3)
     gamma, coef0, degree = given.tolist() if len(given) else (0.0, 0.0, 0.0)
     if kind == "RBF":
-        squares = _distances(wire, x, vectors)
-        return wire.cast(wire.op(Exp(), wire.op(Mul(), squares, wire.scalar(-gamma, squares))), DatumType.F32)
-    product = wire.through(wire_matmul, x, wire.const(np.ascontiguousarray(vectors.T)))
+        return (_distances(x, vectors) * -gamma).exp().cast(DatumType.F32)
+    product = _times(x, vectors.T)
     if kind == "LINEAR":
         return product
-    inner = wire.op(Mul(), product, wire.scalar(gamma, product))
-    inner = wire.op(Add(), inner, wire.scalar(coef0, inner))
-    return wire.op(PowConst(degree) if kind == "POLY" else Tanh(), inner)
+    inner = product * gamma + coef0
+    return inner.op(PowConst(degree)) if kind == "POLY" else inner.tanh()
 
 
-def _distances(wire: Wiring, x: OutletId, vectors: Array) -> OutletId:
+def _distances(x: Wired, vectors: Array) -> Wired:
     """The square of how far each row is from each vector: [rows, vectors].
 
     By a matrix product, which takes no memory for every difference; in f64, as it subtracts numbers that are close.
     """
-    x, vectors = wire.cast(x, DatumType.F64), vectors.astype(np.float64)
-    product = wire.through(wire_matmul, x, wire.const(np.ascontiguousarray(-2 * vectors.T)))
-    lengths = wire.op(Reduce((1,), Reducer.SUM), wire.op(Square(), x))
-    total = wire.op(Add(), wire.op(Add(), product, lengths), wire.const((vectors**2).sum(axis=1)[None]))
-    return wire.op(Max(), total, wire.scalar(0, total))
+    x, vectors = x.cast(DatumType.F64), vectors.astype(np.float64)
+    product = _times(x, -2 * vectors.T)
+    lengths = x.square().sum([1])
+    return (product + lengths + (vectors**2).sum(axis=1)[None]).maximum(0)
 
 
 @onnx_op(ROWS, "SVMRegressor", domain=ML_DOMAIN)
-def svm_regressor(node: OnnxNode, wire: Wiring) -> OutletId:
+def svm_regressor(node: OnnxNode, wire: Wiring) -> OutletId | Wired:
     """A weighted sum of kernels; without support vectors, of the features. With ``one_class``, its sign"""
-    x, count = _features(wire), node.int("n_supports", 0)
+    x, count = _features(wire), node.integer("n_supports", 0)
     rho = _list(node, "rho", 1)
     if count > 0:
-        x = _kernel(node, wire, x, _matrix(node, "support_vectors", count))
+        x = _kernel(node, x, _matrix(node, "support_vectors", count))
         weights = _list(node, "coefficients", count)[:, None]
     else:
         weights = _matrix(node, "coefficients", 1).T
-    result = _affine(wire, x, weights, rho)
+    result = _affine(x, weights, rho)
     if node.flag("one_class"):
-        inside = wire.op(Gt(), result, wire.scalar(0, result))
-        return wire.select(inside, wire.scalar(1, result), wire.scalar(-1, result))
-    return wire_post_transform(wire, post_transform(node), result)
+        return (result > 0).where(result.like(1), result.like(-1))
+    return wire_post_transform(wire, post_transform(node), result.outlet)
 
 
 @onnx_op(ROWS, "SVMClassifier", domain=ML_DOMAIN)
@@ -155,26 +154,26 @@ def svm_classifier(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     Without support vectors, it is one linear function of the features per class.
     """
     labels, transform = class_labels(node, _LABELS), post_transform(node)
-    per_class = node.ints("vectors_per_class", ())
+    per_class = node.integers("vectors_per_class", ())
     if not per_class:
         coefficients = _matrix(node, "coefficients", len(labels))
         rho = np.broadcast_to(_list(node, "rho", 1, len(labels)), len(labels))
-        scores = _affine(wire, _features(wire), coefficients.T, rho)
+        scores = _affine(_features(wire), coefficients.T, rho).outlet
         return wire_best_label(wire, labels, scores), wire_post_transform(wire, transform, scores)
     decisions, pairs = _decisions(node, wire, per_class, len(labels))
-    label = wire_best_label(wire, labels, _wins(wire, decisions, pairs, len(labels)))
+    label = wire_best_label(wire, labels, _wins(decisions, pairs, len(labels)).outlet)
     if node.has("prob_a"):
-        scores = wire.op(CoupleProbabilities(len(labels)), _probabilities(node, wire, decisions, len(pairs)))
-        return label, wire_post_transform(wire, transform, scores)
+        scores = _probabilities(node, decisions, len(pairs)).op(CoupleProbabilities(len(labels)))
+        return label, wire_post_transform(wire, transform, scores.outlet)
     if len(labels) == 2:
-        return label, wire_two_classes(wire, transform, decisions, is_probability=False)
-    return label, wire_post_transform(wire, transform, decisions)
+        return label, wire_two_classes(wire, transform, decisions.outlet, is_probability=False)
+    return label, wire_post_transform(wire, transform, decisions.outlet)
 
 
 _Pairs = Sequence[tuple[int, int]]
 
 
-def _decisions(node: OnnxNode, wire: Wiring, per_class: Sequence[int], classes: int) -> tuple[OutletId, _Pairs]:
+def _decisions(node: OnnxNode, wire: Wiring, per_class: Sequence[int], classes: int) -> tuple[Wired, _Pairs]:
     """For each row and each pair of classes, a number that is positive where it resembles the first one more.
 
     The coefficients of a support vector are those against the other classes, in their order.
@@ -192,21 +191,20 @@ def _decisions(node: OnnxNode, wire: Wiring, per_class: Sequence[int], classes: 
     for pair, (i, j) in enumerate(pairs):
         weights[starts[i] : starts[i + 1], pair] = given[j - 1, starts[i] : starts[i + 1]]
         weights[starts[j] : starts[j + 1], pair] = given[i, starts[j] : starts[j + 1]]
-    return _affine(wire, _kernel(node, wire, _features(wire), vectors), weights, _list(node, "rho", len(pairs))), pairs
+    return _affine(_kernel(node, _features(wire), vectors), weights, _list(node, "rho", len(pairs))), pairs
 
 
-def _wins(wire: Wiring, decisions: OutletId, pairs: _Pairs, classes: int) -> OutletId:
+def _wins(decisions: Wired, pairs: _Pairs, classes: int) -> Wired:
     """How many comparisons each class wins, less those that it would lose to nobody: [rows, classes]."""
-    first_wins = wire.cast(wire.op(Gt(), decisions, wire.scalar(0, decisions)), DatumType.F32)
+    first_wins = (decisions > 0).cast(DatumType.F32)
     points, start = np.zeros((len(pairs), classes), np.float32), np.zeros(classes, np.float32)
     for pair, (i, j) in enumerate(pairs):
         points[pair, i], points[pair, j] = 1, -1
         start[j] += 1
-    return _affine(wire, first_wins, points, start)
+    return _affine(first_wins, points, start)
 
 
-def _probabilities(node: OnnxNode, wire: Wiring, decisions: OutletId, pairs: int) -> OutletId:
+def _probabilities(node: OnnxNode, decisions: Wired, pairs: int) -> Wired:
     """The probability of the first class of each pair: 1 / (1 + exp(a * decision + b))"""
     a, b = _list(node, "prob_a", pairs), _list(node, "prob_b", pairs)
-    slope = wire.op(Mul(), decisions, wire.const(a[None]))
-    return wire.op(Sigmoid(), wire.op(Neg(), wire.op(Add(), slope, wire.const(b[None]))))
+    return (-(decisions * a[None] + b[None])).sigmoid()

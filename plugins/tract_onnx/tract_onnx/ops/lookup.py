@@ -27,10 +27,10 @@ UNUSED: Final = "_Unused"
 _Getter = Callable[[OnnxNode, str], Array]
 
 _LISTS: Final[Mapping[str, _Getter]] = {
-    "strings": lambda node, name: as_objects(node.strings(name)),
+    "strings": lambda node, name: as_objects(node.texts(name)),
     "int64s": lambda node, name: node.int_array(name),
     "floats": lambda node, name: node.float_array(name),
-    "tensor": lambda node, name: node.tensor(name).reshape(-1),
+    "tensor": lambda node, name: node.array(name).reshape(-1),
 }
 """The attributes that may hold a list, by the end of their names."""
 
@@ -54,7 +54,7 @@ def _kinds(prefix: str) -> dict[str, str]:
 @onnx_op(ROWS, "LabelEncoder", domain=ML_DOMAIN)
 def label_encoder_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """The place of each text in a list, or the text at each place"""
-    texts = as_objects(node.strings("classes_strings"))
+    texts = as_objects(node.texts("classes_strings"))
     places = np.arange(len(texts))
     return _between(node, wire, texts, places)
 
@@ -62,7 +62,7 @@ def label_encoder_1(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "CategoryMapper", domain=ML_DOMAIN)
 def category_mapper(node: OnnxNode, wire: Wiring) -> OutletId:
     """The number of each text, or the text of each number, from two lists"""
-    texts, numbers = as_objects(node.strings("cats_strings")), node.int_array("cats_int64s")
+    texts, numbers = as_objects(node.texts("cats_strings")), node.int_array("cats_int64s")
     if len(texts) != len(numbers):
         raise CorruptModel(f"{len(texts)} texts do not go with {len(numbers)} numbers")
     return _between(node, wire, texts, numbers)
@@ -71,9 +71,9 @@ def category_mapper(node: OnnxNode, wire: Wiring) -> OutletId:
 def _between(node: OnnxNode, wire: Wiring, texts: Array, numbers: Array) -> OutletId:
     x = wire.input(0)
     if wire.dtype(x) is DatumType.STRING:
-        default = np.array(node.int("default_int64", -1), np.int64)
+        default = np.array(node.integer("default_int64", -1), np.int64)
         return wire.op(Lookup(Constant(texts), Constant(numbers), Constant(default)), x)
-    unknown = np.array(node.string("default_string", UNUSED), dtype=object)
+    unknown = np.array(node.text("default_string", UNUSED), dtype=object)
     return wire.op(Lookup(Constant(numbers), Constant(texts), Constant(unknown)), x)
 
 
@@ -90,15 +90,15 @@ def label_encoder_2(node: OnnxNode, wire: Wiring) -> OutletId:
 def _default(node: OnnxNode, values: Array) -> Array:
     """What stands for elements that are no key, in the type of the values."""
     if node.has("default_tensor"):
-        given = node.tensor("default_tensor").reshape(-1)
+        given = node.array("default_tensor").reshape(-1)
         if len(given) != 1 or given.dtype != values.dtype:
             raise CorruptModel(f"'default_tensor' is {Constant(given)}, wanted one element of type {values.dtype}")
         return given.reshape(())
     if values.dtype.kind == "O":
-        return np.array(node.string("default_string", UNUSED), dtype=object)
+        return np.array(node.text("default_string", UNUSED), dtype=object)
     if DatumType.from_numpy(values.dtype).is_integer():
-        return element(node.int("default_int64", -1), DatumType.from_numpy(values.dtype))
-    return np.array(node.float("default_float", -0.0), values.dtype)
+        return element(node.integer("default_int64", -1), DatumType.from_numpy(values.dtype))
+    return np.array(node.number("default_float", -0.0), values.dtype)
 
 
 @onnx_op(ROWS, "OneHotEncoder", domain=ML_DOMAIN)

@@ -27,7 +27,7 @@ ROWS = Rows()
 @onnx_op(ROWS, "Loop")
 def loop(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | None]:
     """A graph that runs until its condition is false, or for a number of iterations"""
-    limit, begin, graph = wire.optional(0), wire.optional(1), node.graph("body")
+    limit, begin, graph = wire.optional_input(0), wire.optional_input(1), node.graph("body")
     if limit is None and begin is None:
         raise Unsupported("Loop has neither a number of iterations nor a condition: it would not end")
     carried = [wire.input(slot) for slot in range(2, len(wire.slots))]

@@ -43,10 +43,10 @@ def dict_vectorizer(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "CastMap", domain=ML_DOMAIN)
 def cast_map(node: OnnxNode, wire: Wiring) -> OutletId:
     """The values of a map in the order of their keys, or at the places that these are"""
-    to = _TO[node.choice("cast_to", tuple(_TO), "TO_FLOAT")]
+    to = _TO[node.choice("cast_to", _TO, "TO_FLOAT")]
     if node.choice("map_form", ("DENSE", "SPARSE"), "DENSE") == "DENSE":
         return wire.op(CastMap(to, sparse=False, count=wire.symbol("entries")), wire.input(0))
-    places = node.int("max_map", 1)
+    places = node.integer("max_map", 1)
     if not 1 <= places <= MAX_PLACES:
         raise LimitExceeded(f"'max_map' is {places}, wanted 1 to {MAX_PLACES}")
     return wire.op(CastMap(to, sparse=True, count=places), wire.input(0))

@@ -36,9 +36,9 @@ def matmul_nbits(node: OnnxNode, wire: Wiring) -> OutletId:
     belongs to, where that is not the order of the columns. X itself is never rounded, also where ``accuracy_level``
     allows it.
     """
-    x, bias = wire.input(0), wire.optional(5)
-    bits, block = node.int("bits", 4), node.int("block_size")
-    rows, columns = node.int("N"), node.int("K")
+    x, bias = wire.input(0), wire.optional_input(5)
+    bits, block = node.integer("bits", 4), node.integer("block_size")
+    rows, columns = node.integer("N"), node.integer("K")
     if bits not in _TYPES:
         raise Unsupported(f"MatMulNBits with {bits} bits, known are {', '.join(map(str, _TYPES))}")
     if block < 1 or rows < 1 or columns < 1:
@@ -64,7 +64,7 @@ def _weights(wire: Wiring, rows: int, columns: int, bits: int, block: int) -> Ou
     q = wire.const(Constant(quants.astype(_TYPES[bits].numpy)))
     scale = wire.reshape(scale, (rows, blocks))
     zero = _zero_points(wire, rows, blocks, bits)
-    groups = wire.optional(4)
+    groups = wire.optional_input(4)
     if groups is None and wire.dtype(zero).is_integer():
         return wire.op(DequantizeLinear(wire.dtype(scale).storage, 1, block), q, scale, zero)
     if groups is None:
@@ -84,7 +84,7 @@ def _first(wire: Wiring, groups: OutletId, columns: int) -> OutletId:
 
 def _zero_points(wire: Wiring, rows: int, blocks: int, bits: int) -> OutletId:
     """What stands for zero in each block, [N, blocks]: integers like the weights, or real numbers."""
-    given = wire.optional(3)
+    given = wire.optional_input(3)
     kind = _TYPES[bits]
     if given is None:
         return wire.const(Constant(np.full((rows, blocks), 1 << (bits - 1)).astype(kind.numpy)))
@@ -113,7 +113,7 @@ _CODES: Final = {
 @rounded_once()
 def matmul_bnb4(node: OnnxNode, wire: Wiring) -> OutletId:
     """X times the transpose of a matrix [N, K] of 4-bit codes for numbers up to 1, scaled block by block"""
-    rows, columns, block, code = (node.int(name) for name in ("N", "K", "block_size", "quant_type"))
+    rows, columns, block, code = (node.integer(name) for name in ("N", "K", "block_size", "quant_type"))
     if code not in _CODES:
         raise Unsupported(f"MatMulBnb4 with quant_type {code}, known are {', '.join(map(str, _CODES))}")
     packed = wire.known(wire.input(1), "the weights of MatMulBnb4").reshape(-1)
@@ -137,8 +137,8 @@ def gather_block_quantized(node: OnnxNode, wire: Wiring) -> OutletId:
     The integers are centred and scaled block by block along one axis. Where bytes hold several of them, the middle of
     the range stands for zero unless zero points are given.
     """
-    data, indices, scale, zero = wire.input(0), wire.input(1), wire.input(2), wire.optional(3)
-    bits, block = node.int("bits", 4), node.int("block_size", 128)
+    data, indices, scale, zero = wire.input(0), wire.input(1), wire.input(2), wire.optional_input(3)
+    bits, block = node.integer("bits", 4), node.integer("block_size", 128)
     if bits not in _TYPES:
         raise Unsupported(f"GatherBlockQuantized with {bits} bits, known are {', '.join(map(str, _TYPES))}")
     middle = 0
@@ -148,7 +148,7 @@ def gather_block_quantized(node: OnnxNode, wire: Wiring) -> OutletId:
     kind, rank = wire.dtype(data), wire.rank(data)
     if zero is None:
         zero = wire.broadcast(wire.const(Constant(np.array(middle).astype(kind.numpy))), wire.shape(scale))
-    taken, along = wire.axis(node.int("gather_axis", 0), rank), wire.axis(node.int("quantize_axis", 1), rank)
+    taken, along = node.axis("gather_axis", rank, 0), node.axis("quantize_axis", rank, 1)
     if taken == along:
         raise Unsupported("GatherBlockQuantized takes slices from the axis along which blocks are")
     data, scale, zero = (wire.op(Gather(taken), one, indices) for one in (data, scale, zero))

@@ -16,7 +16,6 @@ from tract_core.ops.scatter import ScatterElements
 from tract_core.ops.wiring_dyn import wire_dyn_pad
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.ops.spatial import per_axis
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 
@@ -37,7 +36,7 @@ def max_unpool(node: OnnxNode, wire: Wiring) -> OutletId:
     zeros = wire.broadcast(wire.const(np.zeros(1, kind)), (product(shape),))
     filled = wire.op(ScatterElements(0), zeros, wire.reshape(places, (count,)), wire.reshape(x, (count,)))
     result = wire.reshape(filled, shape)
-    wanted = wire.optional(2)
+    wanted = wire.optional_input(2)
     if wanted is None:
         return result
     wanted = wire.sizes(wanted)
@@ -49,11 +48,11 @@ def max_unpool(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _pooled_from(node: OnnxNode, wire: Wiring, x: OutletId) -> tuple[Dim, ...]:
     """The shape of the smallest tensor of which the window gives as many elements as ``x`` has."""
-    kernel, sizes = node.ints("kernel_shape"), wire.shape(x)
+    kernel, sizes = node.integers("kernel_shape"), wire.shape(x)
     rank = len(kernel)
     if len(sizes) != rank + 2:
         raise FactError(f"a window of {rank} axes wants a tensor of {rank + 2}, found {wire.fact(x)}")
-    strides, pads = per_axis(node, "strides", rank, 1), per_axis(node, "pads", 2 * rank, 0)
+    strides, pads = node.each("strides", rank, 1), node.each("pads", 2 * rank, 0)
     found = [
         (size - 1) * stride - before - after + width
         for size, stride, before, after, width in zip(sizes[2:], strides, pads[:rank], pads[rank:], kernel, strict=True)

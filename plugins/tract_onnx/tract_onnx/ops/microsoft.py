@@ -30,7 +30,7 @@ ROWS = Rows()
 
 def _plus_bias(wire: Wiring) -> Wired:
     """The first input, plus the second one where it is there."""
-    x, bias = wire.tensor(0), wire.optional(1)
+    x, bias = wire.tensor(0), wire.optional_input(1)
     return x if bias is None else _plus(x, "bias", bias)
 
 
@@ -59,20 +59,20 @@ def fast_gelu(node: OnnxNode, wire: Wiring) -> Wired:
 def quick_gelu(node: OnnxNode, wire: Wiring) -> Wired:
     """X * sigmoid(alpha * x)"""
     x = wire.tensor(0)
-    return x * (x * node.float("alpha", 1.702)).sigmoid()
+    return x * (x * node.number("alpha", 1.702)).sigmoid()
 
 
 @onnx_op(ROWS, "ScaledTanh")
 def scaled_tanh(node: OnnxNode, wire: Wiring) -> Wired:
     """Alpha * tanh(beta * x)"""
-    return (wire.tensor(0) * node.float("beta", 1.0)).tanh() * node.float("alpha", 1.0)
+    return (wire.tensor(0) * node.number("beta", 1.0)).tanh() * node.number("alpha", 1.0)
 
 
 @onnx_op(ROWS, "ParametricSoftplus")
 def parametric_softplus(node: OnnxNode, wire: Wiring) -> Wired:
     """Alpha * ln(exp(beta * x) + 1)"""
-    inner = wire.tensor(0) * node.float("beta", 1.0)
-    return _activated(inner, Activation("softplus")) * node.float("alpha", 1.0)
+    inner = wire.tensor(0) * node.number("beta", 1.0)
+    return _activated(inner, Activation("softplus")) * node.number("alpha", 1.0)
 
 
 def _activated(x: Wired, activation: Activation) -> Wired:
@@ -82,13 +82,13 @@ def _activated(x: Wired, activation: Activation) -> Wired:
 @onnx_op(ROWS, "ConstantLike")
 def constant_like(node: OnnxNode, wire: Wiring) -> OutletId:
     """One value in the shape of x, or in a given one"""
-    x = wire.optional(0)
+    x = wire.optional_input(0)
     like = DatumType.F32 if x is None else wire.dtype(x).storage
     kind = node.element_type("dtype", like)
-    shape = node.ints("shape") if x is None else wire.shape(x)
+    shape = node.integers("shape") if x is None else wire.shape(x)
     if any(isinstance(size, int) and size < 0 for size in shape):
         raise CorruptModel(f"attribute 'shape' is {list(shape)[:50]}, wanted sizes")
-    value = np.array(node.float("value", 0.0)).astype(kind.numpy)
+    value = np.array(node.number("value", 0.0)).astype(kind.numpy)
     return wire.broadcast(wire.const(Constant(value)), shape)
 
 
@@ -98,12 +98,12 @@ def constant_like(node: OnnxNode, wire: Wiring) -> OutletId:
 def simplified_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[Wired]:
     """X / sqrt(mean(x*x) + epsilon) * scale, the mean over all axes from ``axis`` on; and one over the root"""
     x = wire.tensor(0)
-    return _root_mean_square(node, x, wire.tensor(1), wire.axis(node.int("axis", -1), x.rank), epsilon=1e-5)
+    return _root_mean_square(node, x, wire.tensor(1), node.axis("axis", x.rank, -1), epsilon=1e-5)
 
 
 def _root_mean_square(node: OnnxNode, x: Wired, scale: Wired, axis: int, *, epsilon: float) -> tuple[Wired, Wired]:
     x.wire.require_shape("scale", scale.outlet, x.shape, stretches=True)
-    inverse = (x.mean_of_squares(range(axis, x.rank)) + node.float("epsilon", epsilon)).rsqrt()
+    inverse = (x.mean_of_squares(range(axis, x.rank)) + node.number("epsilon", epsilon)).rsqrt()
     return x * inverse * scale.cast(x.dtype), inverse
 
 
@@ -111,7 +111,7 @@ def _root_mean_square(node: OnnxNode, x: Wired, scale: Wired, axis: int, *, epsi
 @rounded_once(wide=(2,))
 def skip_simplified_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[Wired | None]:
     """As SimplifiedLayerNormalization, of x plus a skipped x plus a bias; that sum is the last output"""
-    total = _skip_sum(wire, wire.optional(3))
+    total = _skip_sum(wire, wire.optional_input(3))
     result, inverse = _root_mean_square(node, total, wire.tensor(2), total.rank - 1, epsilon=1e-12)
     return result, None, inverse, total
 
@@ -120,9 +120,9 @@ def skip_simplified_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[Wired |
 @rounded_once(wide=(1, 2))
 def skip_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[Wired | None]:
     """X plus a skipped x plus a bias, standardised over the last axis, scaled and moved; that sum is the last output"""
-    total = _skip_sum(wire, wire.optional(4))
-    last, eps = total.rank - 1, node.float("epsilon", 1e-12)
-    result = total.through(wire_layer_norm, last, eps=eps, scale=wire.input(2), bias=wire.optional(3))
+    total = _skip_sum(wire, wire.optional_input(4))
+    last, eps = total.rank - 1, node.number("epsilon", 1e-12)
+    result = total.through(wire_layer_norm, last, eps=eps, scale=wire.input(2), bias=wire.optional_input(3))
     if not (node.wants_output(1) or node.wants_output(2)):
         return result, None, None, total
     mean = total.mean([last])
@@ -132,7 +132,7 @@ def skip_layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[Wired | None]:
 def _skip_sum(wire: Wiring, bias: OutletId | None) -> Wired:
     x, skipped = wire.tensor(0), wire.input(1)
     for role, slot in (("scale", 2), ("bias", 3), ("bias", 4)):
-        parameter = wire.optional(slot)
+        parameter = wire.optional_input(slot)
         if parameter is not None:
             wire.require_shape(role, parameter, x.shape[-1:])
     total = _plus(x, "skipped tensor", skipped)
@@ -146,7 +146,7 @@ def fused_matmul(node: OnnxNode, wire: Wiring) -> Wired:
     a = _transposed(wire.tensor(0), matrix=node.flag("transA"), batch=node.flag("transBatchA"))
     b = _transposed(wire.tensor(1), matrix=node.flag("transB"), batch=node.flag("transBatchB"))
     result = a.through(wire_matmul, b.outlet).cast(a.dtype)
-    alpha = node.float("alpha", 1.0)
+    alpha = node.number("alpha", 1.0)
     return result if alpha == 1 else result * alpha
 
 
@@ -167,7 +167,7 @@ _FUSED: Final = {"Relu": 0, "Tanh": 0, "Sigmoid": 0, "LeakyRelu": 1, "HardSigmoi
 @rounded_once()
 def fused_conv(node: OnnxNode, wire: Wiring) -> Wired:
     """A convolution, plus another tensor, and an activation of it"""
-    result, other = Wired(wire, wire_conv(node, wire)), wire.optional(3)
+    result, other = Wired(wire, wire_conv(node, wire)), wire.optional_input(3)
     return _fused_activation(node, result if other is None else _plus(result, "summand", other))
 
 
@@ -175,7 +175,7 @@ def _fused_activation(node: OnnxNode, x: Wired) -> Wired:
     name = node.choice("activation", ("", *_FUSED), "")
     if not name:
         return x
-    parameters = node.floats("activation_params", ())
+    parameters = node.numbers("activation_params", ())
     if len(parameters) != _FUSED[name]:
         raise CorruptModel(f"{name} takes {_FUSED[name]} 'activation_params', found {len(parameters)}")
     if name == "Clip":

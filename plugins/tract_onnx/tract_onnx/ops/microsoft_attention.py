@@ -93,15 +93,15 @@ def _joined_heads(x: Wired) -> Wired:
 
 
 def _heads(node: OnnxNode, name: str) -> int:
-    count = node.int(name)
+    count = node.integer(name)
     if count < 1:
-        raise CorruptModel(f"attribute {name!r} is {count}, wanted a number of heads")
+        raise node.misfit(name, f"is {count}", "a number of heads")
     return count
 
 
 def _scale(node: OnnxNode, q: Wired) -> float:
     """The attribute, or one over the root of the size of a head, which is the last axis."""
-    if given := node.float("scale", 0.0):
+    if given := node.number("scale", 0.0):
         return given
     size = q.shape[-1]
     if is_symbolic(size):
@@ -161,7 +161,7 @@ def rotary_embedding(node: OnnxNode, wire: Wiring) -> Wired:
 
 def _rotary_heads(node: OnnxNode, x: Wired, cos: Wired) -> int:
     """The attribute, or as many heads as have just the elements that are turned."""
-    if count := node.int("num_heads", 0):
+    if count := node.integer("num_heads", 0):
         return count
     count = exact_div(x.shape[2], 2 * cos.shape[1])
     if count is None or is_symbolic(count):
@@ -173,7 +173,7 @@ def _rotary_heads(node: OnnxNode, x: Wired, cos: Wired) -> int:
 @rounded_once()
 def multi_head_attention(node: OnnxNode, wire: Wiring) -> Sequence[Wired | None]:
     """Attention with as many heads of keys as of queries, and past keys and values in front of the new ones"""
-    if node.wants_output(3) or wire.optional(9) is not None or wire.optional(8) is not None:
+    if node.wants_output(3) or wire.optional_input(9) is not None or wire.optional_input(8) is not None:
         raise Unsupported("MultiHeadAttention with shared buffers, beams, or the scores as an output")
     q, k, v = _projections(wire, _heads(node, "num_heads"))
     past: Dim = 0
@@ -240,7 +240,7 @@ def _padding_bias(node: OnnxNode, wire: Wiring, mask: Wired, q: Wired, k: Wired)
     else:
         allowed = mask > 0
     allowed = allowed.unsqueeze([1, 2, 3] if rank < 3 else [1, 2])
-    zero, far = (np.full((1,) * 5, value, np.float32) for value in (0, node.float("mask_filter_value", -10000.0)))
+    zero, far = (np.full((1,) * 5, value, np.float32) for value in (0, node.number("mask_filter_value", -10000.0)))
     return allowed.where(allowed.operand(zero), allowed.operand(far))
 
 
@@ -271,7 +271,7 @@ def group_query_attention(node: OnnxNode, wire: Wiring) -> Sequence[Wired | None
 
     The cache of each row holds its own number of keys; new ones follow the last valid one.
     """
-    if node.wants_output(3) or node.string("k_quant_type", "NONE") != "NONE":
+    if node.wants_output(3) or node.text("k_quant_type", "NONE") != "NONE":
         raise Unsupported("GroupQueryAttention with a quantised cache, or with the scores as an output")
     heads, kv_heads = _heads(node, "num_heads"), _heads(node, "kv_num_heads")
     if heads % kv_heads:
@@ -330,13 +330,13 @@ def _cached(past: Wired | None, new: Wired, places: Places) -> Wired:
 def _gqa_scores(node: OnnxNode, wire: Wiring, q: Wired, places: Places, groups: tuple[int, int]) -> Scores:
     queries, keys = places.queries[..., None], places.keys[None, None]
     allowed = [keys <= queries]
-    window = node.int("local_window_size", -1)
+    window = node.integer("local_window_size", -1)
     if window > 0:
         allowed.append(keys > queries - window)
     bias = wire.optional_tensor(10)
     return Scores(
         scale=_scale(node, q),
-        softcap=node.float("softcap", 0.0),
+        softcap=node.number("softcap", 0.0),
         biases=() if bias is None else (_grouped_bias(bias, groups),),
         allowed=[one[:, None, None] for one in allowed],
         sink=_sink(node, wire, groups),

@@ -42,7 +42,7 @@ def _real(wire: Wiring, slot: int) -> OutletId:
 
 
 def _zero(wire: Wiring, slot: int, kind: DatumType) -> OutletId:
-    given = wire.optional(slot)
+    given = wire.optional_input(slot)
     return wire.const(np.zeros((), kind.numpy)) if given is None else wire.number(given)
 
 
@@ -80,15 +80,15 @@ def sigmoid(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "QLinearLeakyRelu", domain=MICROSOFT_DOMAIN)
 def leaky_relu(node: OnnxNode, wire: Wiring) -> OutletId:
     """x, or alpha * x below zero"""
-    return _unary(node, wire, lambda x: wire.op(LeakyRelu(node.float("alpha", 0.01)), x))
+    return _unary(node, wire, lambda x: wire.op(LeakyRelu(node.number("alpha", 0.01)), x))
 
 
 @onnx_op(ROWS, "QLinearSoftmax", domain=MICROSOFT_DOMAIN)
 def softmax(node: OnnxNode, wire: Wiring) -> OutletId:
     """A softmax along one axis; before version 13 of the standard's, over it and all that follow"""
     rank = wire.rank(wire.input(0))
-    axis = wire.axis(node.int("axis", -1), rank)
-    axes = (axis,) if node.int("opset") >= 13 else tuple(range(axis, rank))
+    axis = node.axis("axis", rank, -1)
+    axes = (axis,) if node.integer("opset") >= 13 else tuple(range(axis, rank))
     return _unary(node, wire, lambda x: wire.op(Softmax(axes), x))
 
 
@@ -103,7 +103,7 @@ def global_average_pool(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "QLinearAveragePool", domain=MICROSOFT_DOMAIN)
 def average_pool(node: OnnxNode, wire: Wiring) -> OutletId:
     """The mean of each window"""
-    pool = pool_spec(node, node.ints("kernel_shape"), ceil_mode=node.flag("ceil_mode"))
+    pool = pool_spec(node, node.integers("kernel_shape"), ceil_mode=node.flag("ceil_mode"))
     op = SumPool(pool, node.flag("count_include_pad"))
     if not node.flag("channels_last"):
         return _unary(node, wire, lambda x: wire.op(op, x))
@@ -119,7 +119,7 @@ def concat(node: OnnxNode, wire: Wiring) -> OutletId:
     if count < 5 or count % 3 != 2:
         raise CorruptModel(f"QLinearConcat has {count} inputs, wanted 2 and 3 for each tensor")
     parts = [_real(wire, slot) for slot in range(2, count, 3)]
-    axis = wire.axis(node.int("axis"), wire.rank(parts[0]))
+    axis = node.axis("axis", wire.rank(parts[0]))
     return _quantized(wire, wire.op(TypedConcat(axis), *parts), 0, wire.dtype(wire.input(2)).storage)
 
 
@@ -149,16 +149,16 @@ def _plus(wire: Wiring, x: OutletId, bias: OutletId | None) -> OutletId:
 @onnx_op(ROWS, "MatMulIntegerToFloat", domain=MICROSOFT_DOMAIN)
 def matmul_integer_to_float(node: OnnxNode, wire: Wiring) -> OutletId:
     """A product of quantised matrices as real numbers, plus a bias"""
-    product = _product(wire, wire.input(0), wire.input(1), wire.optional(4), wire.optional(5))
-    return _plus(wire, _scaled(wire, product, wire.input(2), wire.input(3)), wire.optional(6))
+    product = _product(wire, wire.input(0), wire.input(1), wire.optional_input(4), wire.optional_input(5))
+    return _plus(wire, _scaled(wire, product, wire.input(2), wire.input(3)), wire.optional_input(6))
 
 
 @onnx_op(ROWS, "DynamicQuantizeMatMul", domain=MICROSOFT_DOMAIN)
 def dynamic_quantize_matmul(node: OnnxNode, wire: Wiring) -> OutletId:
     """A matrix of real numbers, quantised by its own range, times a quantised one, plus a bias"""
     a, a_scale, a0 = wire.through(wire_dynamic_quantize, wire.input(0))
-    product = _product(wire, a, wire.input(1), a0, wire.optional(3))
-    return _plus(wire, _scaled(wire, product, a_scale, wire.input(2)), wire.optional(4))
+    product = _product(wire, a, wire.input(1), a0, wire.optional_input(3))
+    return _plus(wire, _scaled(wire, product, a_scale, wire.input(2)), wire.optional_input(4))
 
 
 @onnx_op(ROWS, "QGemm", domain=MICROSOFT_DOMAIN)
@@ -167,18 +167,18 @@ def gemm(node: OnnxNode, wire: Wiring) -> OutletId:
 
     The result is quantised where there is a scale for it.
     """
-    a, b, bias = wire.input(0), wire.input(3), wire.optional(6)
+    a, b, bias = wire.input(0), wire.input(3), wire.optional_input(6)
     if wire.rank(a) != 2 or wire.rank(b) != 2:
         raise FactError(f"QGemm wants matrices, found {wire.fact(a)} and {wire.fact(b)}")
     kind = wire.dtype(a).storage
     a = wire.transpose(a, [1, 0]) if node.flag("transA") else a
     b = wire.transpose(b, [1, 0]) if node.flag("transB") else b
-    product = _plus(wire, _product(wire, a, b, wire.optional(2), wire.optional(5)), bias)
-    alpha = wire.const(np.array(node.float("alpha", 1.0), np.float32))
+    product = _plus(wire, _product(wire, a, b, wire.optional_input(2), wire.optional_input(5)), bias)
+    alpha = wire.const(np.array(node.number("alpha", 1.0), np.float32))
     result = _scaled(wire, product, wire.input(1), wire.input(4), alpha)
-    if wire.optional(7) is None:
+    if wire.optional_input(7) is None:
         return result
-    zero = wire.optional(8)
+    zero = wire.optional_input(8)
     return _quantized(wire, result, 7, kind if zero is None else wire.dtype(zero).storage)
 
 
@@ -198,7 +198,7 @@ def _recurrent_weights(wire: Wiring, slot: int, parameters: int) -> tuple[Outlet
     ``slot``: the input with the transposed weights. ``parameters``: the one that holds the scale of each direction, or
     of each of its columns; the zero points follow.
     """
-    x, scale, zero = wire.input(slot), wire.input(parameters), wire.optional(parameters + 1)
+    x, scale, zero = wire.input(slot), wire.input(parameters), wire.optional_input(parameters + 1)
     if wire.rank(x) != 3 or wire.rank(scale) not in (1, 2):
         raise FactError(f"DynamicQuantizeLSTM has weights {wire.fact(x)} with scales {wire.fact(scale)}")
     if zero is not None and wire.rank(zero) not in (1, 2):

@@ -25,5 +25,5 @@ def non_max_suppression(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 def _number(wire: Wiring, slot: int, default: float, kind: DType) -> OutletId:
-    given = wire.optional(slot)
+    given = wire.optional_input(slot)
     return wire.cast(wire.const(default), kind) if given is None else wire.number(given)

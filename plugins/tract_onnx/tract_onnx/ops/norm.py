@@ -29,7 +29,7 @@ ROWS = Rows()
 def instance_norm(node: OnnxNode, wire: Wiring) -> OutletId:
     """Each channel of each item standardised over its places"""
     x, scale, bias = (wire.input(slot) for slot in range(3))
-    return wire.through(wire_instance_norm, x, scale=scale, bias=bias, eps=node.float("epsilon", 1e-5))
+    return wire.through(wire_instance_norm, x, scale=scale, bias=bias, eps=node.number("epsilon", 1e-5))
 
 
 @onnx_op(ROWS, "LayerNormalization")
@@ -38,8 +38,8 @@ def layer_norm(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | Wired]:
 
     The standard has it from version 17 on; ONNX Runtime's optimiser writes it into files of every version.
     """
-    x, scale, bias = wire.input(0), wire.input(1), wire.optional(2)
-    axis, eps = wire.axis(node.int("axis", -1), wire.rank(x)), node.float("epsilon", 1e-5)
+    x, scale, bias = wire.input(0), wire.input(1), wire.optional_input(2)
+    axis, eps = node.axis("axis", wire.rank(x), -1), node.number("epsilon", 1e-5)
     result = wire.through(wire_layer_norm, x, axis, eps=eps, scale=scale, bias=bias)
     if not (node.wants_output(1) or node.wants_output(2)):
         return (result,)
@@ -56,8 +56,8 @@ def _statistics(x: Wired, axes: tuple[int, ...], eps: float) -> tuple[Wired, Wir
 def rms_norm(node: OnnxNode, wire: Wiring) -> Wired:
     """X / sqrt(mean(x*x) + epsilon) * scale, the mean taken over all axes from ``axis`` on"""
     x, scale = wire.tensor(0), wire.tensor(1)
-    rank, kind, eps = x.rank, x.dtype, node.float("epsilon", 1e-5)
-    axis = wire.axis(node.int("axis", -1), rank)
+    rank, kind, eps = x.rank, x.dtype, node.number("epsilon", 1e-5)
+    axis = node.axis("axis", rank, -1)
     wire.require_shape("scale", scale.outlet, x.shape, stretches=True)
     wide = x.cast(DatumType.F32) if kind.itemsize < 4 else x
     if axis == rank - 1:
@@ -70,10 +70,10 @@ def rms_norm(node: OnnxNode, wire: Wiring) -> Wired:
 @onnx_op(ROWS, "GroupNormalization", since=18)
 def group_norm_18(node: OnnxNode, wire: Wiring) -> OutletId:
     """Each group of channels of each item standardised; scale and bias are per group"""
-    x, groups = wire.input(0), node.int("num_groups")
+    x, groups = wire.input(0), node.integer("num_groups")
     per_group = wire.shape(x)[1] // max(groups, 1)
     scale, bias = (_per_channel(wire, wire.input(slot), groups, per_group) for slot in (1, 2))
-    return wire.through(wire_group_norm, x, groups, scale=scale, bias=bias, eps=node.float("epsilon", 1e-5))
+    return wire.through(wire_group_norm, x, groups, scale=scale, bias=bias, eps=node.number("epsilon", 1e-5))
 
 
 def _per_channel(wire: Wiring, x: OutletId, groups: int, per_group: Dim) -> OutletId:
@@ -86,15 +86,15 @@ def _per_channel(wire: Wiring, x: OutletId, groups: int, per_group: Dim) -> Outl
 def group_norm_21(node: OnnxNode, wire: Wiring) -> OutletId:
     """Each group of channels of each item standardised; scale and bias are per channel"""
     x, scale, bias = (wire.input(slot) for slot in range(3))
-    groups, eps = node.int("num_groups"), node.float("epsilon", 1e-5)
+    groups, eps = node.integer("num_groups"), node.number("epsilon", 1e-5)
     return wire.through(wire_group_norm, x, groups, scale=scale, bias=bias, eps=eps)
 
 
 @onnx_op(ROWS, "LRN")
 def lrn(node: OnnxNode, wire: Wiring) -> OutletId:
     """Divided by a power of the energy of the neighbouring channels"""
-    alpha, beta, bias = node.float("alpha", 1e-4), node.float("beta", 0.75), node.float("bias", 1.0)
-    return wire.op(Lrn(node.int("size"), alpha, beta, bias), wire.input(0))
+    alpha, beta, bias = node.number("alpha", 1e-4), node.number("beta", 0.75), node.number("bias", 1.0)
+    return wire.op(Lrn(node.integer("size"), alpha, beta, bias), wire.input(0))
 
 
 @onnx_op(ROWS, "LpNormalization")
@@ -102,8 +102,8 @@ def lrn(node: OnnxNode, wire: Wiring) -> OutletId:
 def lp_norm(node: OnnxNode, wire: Wiring) -> Wired:
     """X divided by its norm along one axis; 0 where that is 0"""
     x = wire.tensor(0)
-    axis = wire.axis(node.int("axis", -1), x.rank)
-    p = node.int("p", 2)
+    axis = node.axis("axis", x.rank, -1)
+    p = node.integer("p", 2)
     if p not in (1, 2):
         raise Unsupported(f"LpNormalization with p={p}, only 1 and 2 are defined")
     # Divided by the largest first, nothing overflows or vanishes: the norm is at least 1, unless all elements are 0.
@@ -119,6 +119,6 @@ def lp_norm(node: OnnxNode, wire: Wiring) -> Wired:
 def mean_variance_norm(node: OnnxNode, wire: Wiring) -> Wired:
     """(x - mean) / (standard deviation + 1e-9) over some axes"""
     x = wire.tensor(0)
-    axes = sorted(wire.axes(node.ints("axes", (0, 2, 3)), x.rank))
+    axes = sorted(node.axes("axes", x.rank, (0, 2, 3)))
     centred = x - x.mean(axes)
     return centred / (centred.mean_of_squares(axes).sqrt() + 1e-9)

@@ -21,7 +21,7 @@ def one_hot(node: OnnxNode, wire: Wiring) -> OutletId:
     """A new axis of size ``depth``: the second of ``values`` at the place that the input names, else the first"""
     indices, depth = wire.i64(wire.input(0)), wire.number(wire.i64(wire.input(1)))
     values = wire.reshape(wire.input(2), (2,))
-    axis = wire.axis(node.int("axis", -1), wire.rank(indices) + 1)
+    axis = node.axis("axis", wire.rank(indices) + 1, -1)
     known = wire.constant(values)
     off, on = (Constant(np.array(value)) for value in ((False, True) if known is None else known))
     places = wire.through(wire_one_hot, indices, depth, axis=axis, off=off, on=on)

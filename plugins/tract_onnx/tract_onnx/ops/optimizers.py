@@ -21,13 +21,13 @@ DOMAIN = "ai.onnx.preview.training"
 def adagrad(node: OnnxNode, wire: Wiring) -> Sequence[Wired]:
     """Each parameter moves against its gradient, the less the larger its gradients have been so far"""
     first, count = _rate_and_count(wire)
-    rate = first / (count * node.float("decay_factor", 0.0) + 1.0)
+    rate = first / (count * node.number("decay_factor", 0.0) + 1.0)
     parameters: list[Wired] = []
     squares: list[Wired] = []
     for x, gradient, square in _groups(wire, 3):
         pull = _regularized(node, x, gradient)
         squares.append(square + pull * pull)
-        divisor = squares[-1].sqrt() + node.float("epsilon", 1e-6)
+        divisor = squares[-1].sqrt() + node.number("epsilon", 1e-6)
         parameters.append(_moved(x, rate, pull / divisor))
     return *parameters, *squares
 
@@ -35,7 +35,7 @@ def adagrad(node: OnnxNode, wire: Wiring) -> Sequence[Wired]:
 @onnx_op(ROWS, "Adam", domain=DOMAIN)
 def adam(node: OnnxNode, wire: Wiring) -> Sequence[Wired]:
     """Each parameter moves against the running mean of its gradients, divided by that of their squares' roots"""
-    alpha, beta = node.float("alpha", 0.9), node.float("beta", 0.999)
+    alpha, beta = node.number("alpha", 0.9), node.number("beta", 0.999)
     rate = _adam_rate(wire, alpha, beta)
     parameters: list[Wired] = []
     means: list[Wired] = []
@@ -44,9 +44,9 @@ def adam(node: OnnxNode, wire: Wiring) -> Sequence[Wired]:
         pull = _regularized(node, x, gradient)
         means.append(mean * alpha + pull * (1 - alpha))
         squares.append(square * beta + pull * pull * (1 - beta))
-        divisor = squares[-1].sqrt() + node.float("epsilon", 1e-6)
+        divisor = squares[-1].sqrt() + node.number("epsilon", 1e-6)
         moved = _moved(x, rate, means[-1] / divisor)
-        parameters.append(moved * (1 - node.float("norm_coefficient_post", 0.0)))
+        parameters.append(moved * (1 - node.number("norm_coefficient_post", 0.0)))
     return *parameters, *means, *squares
 
 
@@ -60,9 +60,9 @@ def _adam_rate(wire: Wiring, alpha: float, beta: float) -> Wired:
 @onnx_op(ROWS, "Momentum", domain=DOMAIN)
 def momentum(node: OnnxNode, wire: Wiring) -> Sequence[Wired]:
     """Each parameter moves against a running sum of its gradients; with Nesterov, against where that is going"""
-    alpha, nesterov = node.float("alpha"), node.choice("mode", ("standard", "nesterov")) == "nesterov"
+    alpha, nesterov = node.number("alpha"), node.choice("mode", ("standard", "nesterov")) == "nesterov"
     rate, count = _rate_and_count(wire)
-    weight = (count > 0).where(count.like(node.float("beta")), 1)
+    weight = (count > 0).where(count.like(node.number("beta")), 1)
     parameters: list[Wired] = []
     momenta: list[Wired] = []
     for x, gradient, velocity in _groups(wire, 3):
@@ -89,7 +89,7 @@ def _groups(wire: Wiring, kinds: int) -> Sequence[Sequence[Wired]]:
 
 def _regularized(node: OnnxNode, x: Wired, gradient: Wired) -> Wired:
     """The gradient, with that of the parameter's own size."""
-    return x * node.float("norm_coefficient", 0.0) + gradient
+    return x * node.number("norm_coefficient", 0.0) + gradient
 
 
 def _moved(x: Wired, rate: Wired, way: Wired) -> Wired:

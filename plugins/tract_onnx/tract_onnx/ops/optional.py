@@ -21,7 +21,7 @@ ROWS = Rows()
 @onnx_op(ROWS, "Optional")
 def optional(node: OnnxNode, wire: Wiring) -> OutletId:
     """The input, or nothing where a value of type ``type`` could be"""
-    x = wire.optional(0)
+    x = wire.optional_input(0)
     if x is not None:
         return wire.op(OptionalConstruct(), x)
     given = node.attributes.get("type")
@@ -36,7 +36,7 @@ def optional(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "OptionalHasElement")
 def has_element(node: OnnxNode, wire: Wiring) -> OutletId:
     """Whether there is a value; an input that is left out is none, and what is no optional is one"""
-    x = wire.optional(0)
+    x = wire.optional_input(0)
     if x is None or not isinstance(wire.dtype(x), OptionalType):
         return wire.const(np.array(x is not None))
     return wire.op(OptionalHasElement(), x)

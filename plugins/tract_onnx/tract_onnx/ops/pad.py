@@ -27,8 +27,8 @@ _MODES: Final = {"reflect": PadReflect(), "edge": PadEdge(), "wrap": PadWrap()}
 @onnx_op(ROWS, "Pad")
 def pad_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """Pads and value are attributes"""
-    x, pads = wire.input(0), node.ints("paddings" if node.version < 2 else "pads")
-    rank, value = wire.rank(x), Constant(element(node.float("value", 0.0), wire.dtype(x)))
+    x, pads = wire.input(0), node.integers("paddings" if node.version < 2 else "pads")
+    rank, value = wire.rank(x), Constant(element(node.number("value", 0.0), wire.dtype(x)))
     return wire.through(wire_pad, x, _pairs(pads, range(rank), rank), _mode(node, value))
 
 
@@ -36,10 +36,10 @@ def pad_1(node: OnnxNode, wire: Wiring) -> OutletId:
 def pad_11(node: OnnxNode, wire: Wiring) -> OutletId:
     """Pads, value, and the axes that the pads are for, are inputs"""
     x, pads = wire.input(0), wire.sizes(wire.input(1))
-    mode, value = _mode(node, zero_of(wire.dtype(x))), wire.optional(2)
+    mode, value = _mode(node, zero_of(wire.dtype(x))), wire.optional_input(2)
     if value is not None:
         value = wire.number(value)
-    axes = wire.optional(3)
+    axes = wire.optional_input(3)
     if axes is None:
         return wire.through(wire_dyn_pad, x, pads, mode, value=value)
     known, chosen = wire.dims(pads), wire.ints(axes, "axes of Pad")

@@ -8,11 +8,12 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim, product
 from tract_core.errors import FactError, Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Div, Mul, Rem, Sub
+from tract_core.ops.binary import Rem
 from tract_core.ops.elementwise import Abs, PowConst
 from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import PoolSpec
 from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.spatial import pool_spec
@@ -24,7 +25,7 @@ ROWS = Rows()
 
 
 def _pool(node: OnnxNode) -> PoolSpec:
-    return pool_spec(node, node.ints("kernel_shape"), ceil_mode=node.flag("ceil_mode"))
+    return pool_spec(node, node.integers("kernel_shape"), ceil_mode=node.flag("ceil_mode"))
 
 
 @onnx_op(ROWS, "MaxPool")
@@ -32,35 +33,35 @@ def max_pool(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """The largest element of each window, and its place"""
     if not node.wants_output(1):
         return (wire.op(MaxPool(_pool(node)), wire.input(0)),)
-    if node.int("storage_order", 0) != 0:
+    if node.integer("storage_order", 0) != 0:
         raise Unsupported("the indices of MaxPool in column-major order", hint="export with storage_order=0")
     return wire.ops(MaxPool(_pool(node), DatumType.I64), wire.input(0))
 
 
 @onnx_op(ROWS, "MaxPool", since=8)
-def max_pool_8(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
+def max_pool_8(node: OnnxNode, wire: Wiring) -> Sequence[OutletId | Wired]:
     """The largest element of each window, and its place, counted in either order"""
     x, pool = wire.input(0), _pool(node)
     if not node.wants_output(1):
         return (wire.op(MaxPool(pool), x),)
     values, places = wire.ops(MaxPool(pool, DatumType.I64), x)
-    if node.int("storage_order", 0) == 0:
+    if node.integer("storage_order", 0) == 0:
         return values, places
-    return values, _column_major(wire, places, wire.shape(x)[2:])
+    return values, _column_major(Wired(wire, places), wire.shape(x)[2:])
 
 
-def _column_major(wire: Wiring, places: OutletId, sizes: Sequence[Dim]) -> OutletId:
+def _column_major(places: Wired, sizes: Sequence[Dim]) -> Wired:
     """Places within a channel, counted with the last axis fastest, as those counted with the first axis fastest."""
 
-    def number(dim: Dim) -> OutletId:
-        return wire.unsqueeze(wire.const(dim), range(wire.rank(places)))
+    def number(dim: Dim) -> Wired:
+        return Wired(places.wire, places.wire.const(dim)).unsqueeze(range(places.rank))
 
-    rest = wire.op(Rem(), places, number(product(sizes)))
-    result = wire.op(Sub(), places, rest)
+    rest = places.op(Rem(), number(product(sizes)))
+    result = places - rest
     for axis in reversed(range(len(sizes))):
         size, step = number(sizes[axis]), number(product(sizes[:axis]))
-        result = wire.op(Add(), result, wire.op(Mul(), wire.op(Rem(), rest, size), step))
-        rest = wire.op(Div(), rest, size)
+        result = result + rest.op(Rem(), size) * step
+        rest = rest / size
     return result
 
 
@@ -109,7 +110,7 @@ def global_lp_pool(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _norm(node: OnnxNode, wire: Wiring, x: OutletId, add: Callable[[OutletId], OutletId]) -> OutletId:
     """The p-th root of what ``add`` makes of the p-th powers of magnitudes."""
-    p = node.float("p", 2.0) if node.version < 2 else node.int("p", 2)
+    p = node.number("p", 2.0) if node.version < 2 else node.integer("p", 2)
     if p < 1:
         raise Unsupported(f"{node.op_type} with p={p}, 1 or more is wanted")
     total = add(wire.op(PowConst(float(p)), wire.op(Abs(), x)))

@@ -13,13 +13,13 @@ from tract_core.ops.binary import Sub
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.elementwise import Neg, Sigmoid
 from tract_core.ops.gather import Gather
+from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
 from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 from tract_onnx.node import OnnxNode
 from tract_onnx.onnx_only.probit import Probit
-from tract_onnx.wiring import Wiring
 
 POST_TRANSFORMS: Final = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 """The values of the attribute ``post_transform``; those of TreeEnsemble are the positions in this list."""
@@ -30,7 +30,7 @@ def post_transform(node: OnnxNode) -> str:
     return node.choice("post_transform", POST_TRANSFORMS, "NONE")
 
 
-def wire_post_transform(wire: Wiring, name: str, scores: OutletId) -> OutletId:
+def wire_post_transform(wire: NodeWiring, name: str, scores: OutletId) -> OutletId:
     """``scores`` ([rows, classes], floats) transformed row by row."""
     if name == "SOFTMAX":
         return wire.op(Softmax((1,)), scores)
@@ -47,18 +47,18 @@ def _softmax_of_others(scores: Wired) -> Wired:
     return counts.where(counts.where(scores, -np.inf).op(Softmax((1,))), 0)
 
 
-def wire_best_label(wire: Wiring, labels: Array, scores: OutletId) -> OutletId:
+def wire_best_label(wire: NodeWiring, labels: Array, scores: OutletId) -> OutletId:
     """For each row, the label of the class with the highest score; the first one of several."""
     best = wire.op(Reduce((1,), Reducer.ARG_MAX_FIRST), scores)
     return wire_label(wire, labels, wire.squeeze(best, [1]))
 
 
-def wire_label(wire: Wiring, labels: Array, classes: OutletId) -> OutletId:
+def wire_label(wire: NodeWiring, labels: Array, classes: OutletId) -> OutletId:
     """The labels of classes, which are given by number."""
     return wire.op(Gather(0), wire.const(labels), classes)
 
 
-def wire_two_classes(wire: Wiring, name: str, score: OutletId, *, is_probability: bool) -> OutletId:
+def wire_two_classes(wire: NodeWiring, name: str, score: OutletId, *, is_probability: bool) -> OutletId:
     """The scores of two classes, from that of the second one ([rows, 1]), transformed.
 
     The first one's score is what is left to 1 of a probability, else the opposite. Those who export models rely on
@@ -72,11 +72,11 @@ def wire_two_classes(wire: Wiring, name: str, score: OutletId, *, is_probability
     return wire_post_transform(wire, name, pair) if name == "PROBIT" else pair
 
 
-def as_rows(wire: Wiring, x: OutletId) -> OutletId:
+def as_rows(wire: NodeWiring, x: OutletId) -> OutletId:
     """Features as a matrix: a list of them is one row."""
     return wire.op(AddAxis(0), x) if wire.rank(x) == 1 else x
 
 
-def as_floats(wire: Wiring, x: OutletId) -> OutletId:
+def as_floats(wire: NodeWiring, x: OutletId) -> OutletId:
     """Features in the type in which the machine-learning operators compute."""
     return wire.cast(x, DatumType.F64 if wire.dtype(x) is DatumType.F64 else DatumType.F32)

@@ -30,5 +30,5 @@ def _cast(node: OnnxNode, wire: Wiring, to: DType, otherwise: OnnxFn) -> Results
     x = wire.input(0)
     if to is not DatumType.F8E8M0FNU or wire.dtype(x) in (to, DatumType.STRING):
         return otherwise(node, wire)
-    rounding = PowerRounding(node.choice("round_mode", [mode.value for mode in PowerRounding], "up"))
+    rounding = node.member("round_mode", PowerRounding, PowerRounding.UP)
     return wire.op(ToPowerOfTwo(rounding, node.flag("saturate", True)), x)

@@ -31,28 +31,28 @@ _BYTES: Final = (DatumType.U8, DatumType.I8)
 @onnx_op(ROWS, "QuantizeLinear", since=10)
 def quantize_linear(node: OnnxNode, wire: Wiring) -> OutletId:
     """round(x / scale) + zero_point, saturated; one scale for all, per position of an axis, or per block of it"""
-    x, scale, zero = wire.input(0), wire.input(1), wire.optional(2)
+    x, scale, zero = wire.input(0), wire.input(1), wire.optional_input(2)
     if wire.dtype(scale).is_integer():
         scale = wire.cast(scale, DatumType.F32)
     if zero is None:
-        kind = node.element_type("output_dtype", DatumType.U8) if node.int("output_dtype", 0) else DatumType.U8
+        kind = node.element_type("output_dtype", DatumType.U8) if node.integer("output_dtype", 0) else DatumType.U8
         zero = _zeros(wire, scale, kind)
     axis, scale, zero = _parameters(node, wire, x, scale, zero)
     to = wire.dtype(zero).storage
-    return wire.op(QuantizeLinear(to, axis, node.int("block_size", 0), node.flag("saturate", True)), x, scale, zero)
+    return wire.op(QuantizeLinear(to, axis, node.integer("block_size", 0), node.flag("saturate", True)), x, scale, zero)
 
 
 @onnx_op(ROWS, "DequantizeLinear", since=10)
 def dequantize_linear(node: OnnxNode, wire: Wiring) -> OutletId:
     """(x - zero_point) * scale"""
-    x, scale, zero = wire.input(0), wire.input(1), wire.optional(2)
+    x, scale, zero = wire.input(0), wire.input(1), wire.optional_input(2)
     if zero is None:
         zero = _zeros(wire, scale, wire.dtype(x).storage)
     to = wire.dtype(scale).storage
-    if node.int("output_dtype", 0):
+    if node.integer("output_dtype", 0):
         to = node.element_type("output_dtype")
     axis, scale, zero = _parameters(node, wire, x, scale, zero)
-    return wire.op(DequantizeLinear(to, axis, node.int("block_size", 0)), x, scale, zero)
+    return wire.op(DequantizeLinear(to, axis, node.integer("block_size", 0)), x, scale, zero)
 
 
 def _zeros(wire: Wiring, scale: OutletId, kind: DatumType) -> OutletId:
@@ -63,12 +63,12 @@ def _parameters(
     node: OnnxNode, wire: Wiring, x: OutletId, scale: OutletId, zero: OutletId
 ) -> tuple[int, OutletId, OutletId]:
     """The axis along which the parameters vary, and the parameters, with no axes where they hold one element."""
-    block = node.int("block_size", 0)
+    block = node.integer("block_size", 0)
     if block < 0:
         raise FactError(f"attribute 'block_size' is {block}")
     if not block and wire.shape(scale).volume == 1:
         return 0, wire.number(scale), wire.number(zero)
-    return wire.axis(node.int("axis", 1), wire.rank(x)), scale, zero
+    return node.axis("axis", wire.rank(x), 1), scale, zero
 
 
 @onnx_op(ROWS, "DynamicQuantizeLinear", since=11)
@@ -80,7 +80,7 @@ def dynamic_quantize_linear(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 @onnx_op(ROWS, "MatMulInteger", since=10)
 def matmul_integer(node: OnnxNode, wire: Wiring) -> OutletId:
     """The product of integers less their zero points, in i32; zero points are per row of A and per column of B"""
-    a, b, a0, b0 = wire.input(0), wire.input(1), wire.optional(2), wire.optional(3)
+    a, b, a0, b0 = wire.input(0), wire.input(1), wire.optional_input(2), wire.optional_input(3)
     if a0 is not None and wire.rank(a0) == 1 and wire.rank(a) > 1:
         a0 = wire.unsqueeze(a0, [1])
     a, b = centred(wire, a, a0), centred(wire, b, b0)
@@ -90,13 +90,13 @@ def matmul_integer(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "ConvInteger", since=10)
 def conv_integer(node: OnnxNode, wire: Wiring) -> OutletId:
     """The convolution of integers less their zero points, in i32; those of the kernel are per output channel"""
-    kernel, w0 = wire.input(1), wire.optional(3)
+    kernel, w0 = wire.input(1), wire.optional_input(3)
     pool = pool_spec(node, kernel_shape(node, wire, kernel))
     if w0 is not None and wire.rank(w0) == 1 and wire.shape(w0).volume != 1:
         w0 = wire.unsqueeze(w0, list(range(1, wire.rank(kernel))))
-    x, kernel = centred(wire, wire.input(0), wire.optional(2)), centred(wire, kernel, w0)
+    x, kernel = centred(wire, wire.input(0), wire.optional_input(2)), centred(wire, kernel, w0)
     bias = wire.const(np.zeros((), np.int32))
-    return wire.op(Conv(pool, KernelFormat.OIHW, node.int("group", 1)), x, kernel, bias)
+    return wire.op(Conv(pool, KernelFormat.OIHW, node.integer("group", 1)), x, kernel, bias)
 
 
 def centred(wire: Wiring, x: OutletId, zero: OutletId | None) -> OutletId:
@@ -125,11 +125,11 @@ def _narrow(integers: Array) -> Array:
 def qlinear_conv(node: OnnxNode, wire: Wiring) -> OutletId:
     """A convolution of quantised tensors; parameters of the kernel may be per output channel"""
     x, x_scale, x0, kernel, w_scale, w0, y_scale, y0 = (wire.input(slot) for slot in range(8))
-    bias = wire.optional(8)
+    bias = wire.optional_input(8)
     pool = pool_spec(node, kernel_shape(node, wire, kernel))
     if bias is None:
         bias = wire.const(np.zeros((), np.int32))
-    op = Conv(pool, KernelFormat.OIHW, node.int("group", 1), wire.dtype(y0))
+    op = Conv(pool, KernelFormat.OIHW, node.integer("group", 1), wire.dtype(y0))
     parameters = [_scalar_or_list(wire, one) for one in (x0, x_scale, w0, w_scale, y0, y_scale)]
     return wire.op(op, x, kernel, bias, *parameters)
 

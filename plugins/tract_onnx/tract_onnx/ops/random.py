@@ -24,7 +24,7 @@ ROWS = Rows()
 def _seed(node: OnnxNode) -> int | None:
     if not node.has("seed"):
         return None
-    seed = node.float("seed")
+    seed = node.number("seed")
     if not math.isfinite(seed):
         raise CorruptModel(f"the seed is {seed}, wanted a number")
     return int(seed)
@@ -32,15 +32,15 @@ def _seed(node: OnnxNode) -> int | None:
 
 def _parameters(node: OnnxNode) -> tuple[Distribution, float, float]:
     if node.op_type.startswith("RandomUniform"):
-        return Distribution.UNIFORM, node.float("low", 0.0), node.float("high", 1.0)
-    return Distribution.NORMAL, node.float("mean", 0.0), node.float("scale", 1.0)
+        return Distribution.UNIFORM, node.number("low", 0.0), node.number("high", 1.0)
+    return Distribution.NORMAL, node.number("mean", 0.0), node.number("scale", 1.0)
 
 
 @onnx_op(ROWS, "RandomNormal", "RandomUniform")
 def random_tensor(node: OnnxNode, wire: Wiring) -> OutletId:
     """The shape is an attribute"""
     kind = node.element_type("dtype", DatumType.F32)
-    return wire.op(RandomTensor(*_parameters(node), kind, _seed(node), node.ints("shape")))
+    return wire.op(RandomTensor(*_parameters(node), kind, _seed(node), node.integers("shape")))
 
 
 @onnx_op(ROWS, "RandomNormalLike", "RandomUniformLike")
@@ -67,18 +67,18 @@ def bernoulli(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "Multinomial", since=7)
 def multinomial(node: OnnxNode, wire: Wiring) -> OutletId:
     """Places, drawn as often as the exponentials of their elements say"""
-    op = Multinomial(node.int("sample_size", 1), node.element_type("dtype", DatumType.I32), _seed(node))
+    op = Multinomial(node.integer("sample_size", 1), node.element_type("dtype", DatumType.I32), _seed(node))
     return wire.op(op, wire.input(0))
 
 
 @onnx_op(ROWS, "Dropout", since=12)
 def dropout_12(node: OnnxNode, wire: Wiring) -> Results:
     """As `dropout_1`, but in training mode, or where only a run tells, elements are dropped"""
-    training = wire.optional(2)
+    training = wire.optional_input(2)
     known = None if training is None else wire.constant(training)
     if training is None or (known is not None and not known.any()):
         return dropout_1(node, wire)
-    ratio = wire.optional(1)
+    ratio = wire.optional_input(1)
     ratio = wire.const(np.array(0.5, np.float32)) if ratio is None else wire.number(ratio)
-    seed = node.int("seed") if node.has("seed") else None
+    seed = node.integer("seed") if node.has("seed") else None
     return wire.ops(Dropout(seed), wire.input(0), ratio, wire.number(training))

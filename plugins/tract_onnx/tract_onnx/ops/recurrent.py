@@ -25,11 +25,11 @@ ROWS = Rows()
 def options_of(node: OnnxNode) -> RecurrentOptions:
     """The attributes of a recurrent network."""
     return RecurrentOptions(
-        direction=Direction(node.choice("direction", [one.value for one in Direction], "forward")),
+        direction=node.member("direction", Direction, Direction.FORWARD),
         activations=parse_activations(
-            node.strings("activations", ()), node.floats("activation_alpha", ()), node.floats("activation_beta", ())
+            node.texts("activations", ()), node.numbers("activation_alpha", ()), node.numbers("activation_beta", ())
         ),
-        clip=node.float("clip") if node.has("clip") else None,
+        clip=node.number("clip") if node.has("clip") else None,
         batch_first=node.flag("layout"),
     )
 
@@ -38,17 +38,17 @@ def inputs_of(node: OnnxNode, wire: Wiring) -> RecurrentInputs:
     """The inputs of a recurrent network."""
     x = wire.input(0)
     steps = wire.shape(x)[1 if node.flag("layout") else 0] if wire.rank(x) == 3 else None
-    lengths = wire.optional(4)
+    lengths = wire.optional_input(4)
     known = None if lengths is None else wire.dims(lengths)
     return RecurrentInputs(
         x=x,
         w=wire.input(1),
         r=wire.input(2),
-        bias=wire.optional(3),
+        bias=wire.optional_input(3),
         lengths=None if known is not None and all(length == steps for length in known) else lengths,
-        initial_h=wire.optional(5),
-        initial_c=wire.optional(6),
-        peepholes=wire.optional(7),
+        initial_h=wire.optional_input(5),
+        initial_c=wire.optional_input(6),
+        peepholes=wire.optional_input(7),
     )
 
 

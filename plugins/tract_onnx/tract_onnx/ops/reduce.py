@@ -7,11 +7,10 @@ from typing import Final
 
 from tract_core.data import DatumType
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Max, Min, Sub
 from tract_core.ops.cast import Cast
-from tract_core.ops.elementwise import Abs, Exp, Ln, Sqrt, Square
-from tract_core.ops.reduce import Reduce, Reducer, wire_mean
+from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.rounding import greatest
+from tract_core.ops.wired import Wired
 from tract_core.ops.wiring_dyn import wire_move_axes
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
@@ -21,89 +20,59 @@ from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 
-Reduction = Callable[[Wiring, OutletId, tuple[int, ...]], OutletId]
-"""``(wire, x, axes) -> result``, in which the axes have size 1."""
+Reduction = Callable[[Wired, Sequence[int]], Wired]
+"""``(x, axes) -> result``, in which the axes have size 1."""
 
 
-def _by(reducer: Reducer) -> Reduction:
-    def reduce(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:
-        return wire.op(Reduce(axes, reducer), x)
+def _product(x: Wired, axes: Sequence[int]) -> Wired:
+    return x.op(Reduce(tuple(axes), Reducer.PROD))
+
+
+def _log_sum_exp(x: Wired, axes: Sequence[int]) -> Wired:
+    """The largest element is taken out first, so that nothing overflows; an infinite one is left in."""
+    limit = greatest(x.dtype)
+    largest = x.max(axes).maximum(-limit).minimum(limit)
+    return (x - largest).exp().sum(axes).log() + largest
+
+
+def _of_floats(reduction: Reduction) -> Reduction:
+    """The same of integers too, which are converted, and the result converted back."""
+
+    def reduce(x: Wired, axes: Sequence[int]) -> Wired:
+        if x.dtype.is_float():
+            return reduction(x, axes)
+        return reduction(x.op(Cast(DatumType.F64)), axes).op(Cast(x.dtype))
 
     return reduce
 
 
-_sum = _by(Reducer.SUM)
-
-
-def _mean(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:
-    return wire.through(wire_mean, x, axes)
-
-
-def _sum_square(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:
-    return _sum(wire, wire.op(Square(), x), axes)
-
-
-def _l1(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:
-    return _sum(wire, wire.op(Abs(), x), axes)
-
-
-def _l2(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:
-    return _in_float(wire, x, lambda x: wire.op(Sqrt(), _sum_square(wire, x, axes)))
-
-
-def _log_sum(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:
-    return _in_float(wire, x, lambda x: wire.op(Ln(), _sum(wire, x, axes)))
-
-
-def _log_sum_exp(wire: Wiring, x: OutletId, axes: tuple[int, ...]) -> OutletId:
-    """The largest element is taken out first, so that nothing overflows; an infinite one is left in."""
-
-    def compute(x: OutletId) -> OutletId:
-        largest = wire.op(Reduce(axes, Reducer.MAX), x)
-        limit = greatest(wire.dtype(x))
-        largest = wire.op(Max(), largest, wire.scalar(-limit, x))
-        largest = wire.op(Min(), largest, wire.scalar(limit, x))
-        total = _sum(wire, wire.op(Exp(), wire.op(Sub(), x, largest)), axes)
-        return wire.op(Add(), wire.op(Ln(), total), largest)
-
-    return _in_float(wire, x, compute)
-
-
-def _in_float(wire: Wiring, x: OutletId, compute: Callable[[OutletId], OutletId]) -> OutletId:
-    """``compute`` on floats; integers are converted, and the result converted back."""
-    kind = wire.dtype(x)
-    if kind.is_float():
-        return compute(x)
-    return wire.op(Cast(kind), compute(wire.op(Cast(DatumType.F64), x)))
-
-
 _REDUCTIONS: Final[dict[str, Reduction]] = {
-    "ReduceL1": _l1,
-    "ReduceL2": _l2,
-    "ReduceLogSum": _log_sum,
-    "ReduceLogSumExp": _log_sum_exp,
-    "ReduceMax": _by(Reducer.MAX),
-    "ReduceMean": _mean,
-    "ReduceMin": _by(Reducer.MIN),
-    "ReduceProd": _by(Reducer.PROD),
-    "ReduceSum": _sum,
-    "ReduceSumSquare": _sum_square,
+    "ReduceL1": lambda x, axes: abs(x).sum(axes),
+    "ReduceL2": _of_floats(lambda x, axes: x.square().sum(axes).sqrt()),
+    "ReduceLogSum": _of_floats(lambda x, axes: x.sum(axes).log()),
+    "ReduceLogSumExp": _of_floats(_log_sum_exp),
+    "ReduceMax": Wired.max,
+    "ReduceMean": Wired.mean,
+    "ReduceMin": Wired.min,
+    "ReduceProd": _product,
+    "ReduceSum": Wired.sum,
+    "ReduceSumSquare": lambda x, axes: x.square().sum(axes),
 }
 
 
 def _axes_as_attribute(reduction: Reduction) -> OnnxFn:
-    def wire_reduction(node: OnnxNode, wire: Wiring) -> OutletId:
-        return _reduce(node, wire, reduction, node.ints("axes", ()))
+    def wire_reduction(node: OnnxNode, wire: Wiring) -> Wired:
+        return _reduce(node, wire, reduction, node.integers("axes", ()))
 
     return wire_reduction
 
 
 def _axes_as_input(reduction: Reduction) -> OnnxFn:
-    def wire_reduction(node: OnnxNode, wire: Wiring) -> OutletId:
-        given = wire.optional(1)
+    def wire_reduction(node: OnnxNode, wire: Wiring) -> Wired:
+        given = wire.optional_input(1)
         count = 0 if given is None else wire.count(given, f"axes of {node.op_type}")
         if not count and node.flag("noop_with_empty_axes"):
-            return reduction(wire, wire.input(0), ()) if node.op_type in _NOT_IDLE else wire.input(0)
+            return reduction(wire.tensor(0), ()) if node.op_type in _NOT_IDLE else wire.tensor(0)
         if given is None or not count:
             return _reduce(node, wire, reduction, ())
         known = wire.constant(given)
@@ -118,21 +87,19 @@ _NOT_IDLE: Final = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSum
 """Those that change elements even where no axis is reduced."""
 
 
-def _reduce(node: OnnxNode, wire: Wiring, reduction: Reduction, axes: Sequence[int]) -> OutletId:
-    x = wire.input(0)
-    rank = wire.rank(x)
-    chosen = tuple(sorted(wire.axes(axes, rank))) or tuple(range(rank))
-    result = reduction(wire, x, chosen)
-    return result if node.flag("keepdims", True) else wire.squeeze(result, chosen)
+def _reduce(node: OnnxNode, wire: Wiring, reduction: Reduction, axes: Sequence[int]) -> Wired:
+    x = wire.tensor(0)
+    chosen = sorted(wire.axes(axes, x.rank)) or range(x.rank)
+    result = reduction(x, chosen)
+    return result if node.flag("keepdims", True) else result.squeeze(chosen)
 
 
-def _reduce_computed(node: OnnxNode, wire: Wiring, reduction: Reduction, axes: OutletId, count: int) -> OutletId:
+def _reduce_computed(node: OnnxNode, wire: Wiring, reduction: Reduction, axes: OutletId, count: int) -> Wired:
     """The axes are moved to the end, where they are known."""
-    moved = wire.through(wire_move_axes, wire.input(0), axes)
-    last = range(wire.rank(moved) - count, wire.rank(moved))
-    result = reduction(wire, moved, tuple(last))
-    keeps = node.flag("keepdims", True)
-    return wire.through(wire_move_axes, result, axes, back=True) if keeps else wire.squeeze(result, last)
+    moved = wire.tensor(0).through(wire_move_axes, axes)
+    last = range(moved.rank - count, moved.rank)
+    result = reduction(moved, last)
+    return result.through(wire_move_axes, axes, back=True) if node.flag("keepdims", True) else result.squeeze(last)
 
 
 _OF_SEVERAL: Final = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"})
@@ -147,19 +114,19 @@ for _name, _reduction in _REDUCTIONS.items():
 
 
 @onnx_op(ROWS, "ArgMax")
-def arg_max(node: OnnxNode, wire: Wiring) -> OutletId:
+def arg_max(node: OnnxNode, wire: Wiring) -> Wired:
     """Where the largest element of an axis is"""
     return _arg(node, wire, Reducer.ARG_MAX_FIRST, Reducer.ARG_MAX_LAST)
 
 
 @onnx_op(ROWS, "ArgMin")
-def arg_min(node: OnnxNode, wire: Wiring) -> OutletId:
+def arg_min(node: OnnxNode, wire: Wiring) -> Wired:
     """Where the smallest element of an axis is"""
     return _arg(node, wire, Reducer.ARG_MIN_FIRST, Reducer.ARG_MIN_LAST)
 
 
-def _arg(node: OnnxNode, wire: Wiring, first: Reducer, last: Reducer) -> OutletId:
-    x = wire.input(0)
-    axis = wire.axis(node.int("axis", 0), wire.rank(x))
-    result = wire.op(Reduce((axis,), last if node.flag("select_last_index") else first), x)
-    return result if node.flag("keepdims", True) else wire.squeeze(result, [axis])
+def _arg(node: OnnxNode, wire: Wiring, first: Reducer, last: Reducer) -> Wired:
+    x = wire.tensor(0)
+    axis = node.axis("axis", x.rank, 0)
+    result = x.op(Reduce((axis,), last if node.flag("select_last_index") else first))
+    return result if node.flag("keepdims", True) else result.squeeze([axis])

@@ -41,7 +41,7 @@ _MODES: Final = {
 
 
 def _mode(node: OnnxNode) -> Interpolator:
-    return _MODES[node.choice("mode", tuple(_MODES), "nearest")]
+    return _MODES[node.choice("mode", _MODES, "nearest")]
 
 
 @onnx_op(ROWS, "Upsample", since=7)
@@ -81,17 +81,17 @@ def _at_factors(node: OnnxNode, wire: Wiring, x: OutletId, factors: OutletId, ne
 def resize_11(node: OnnxNode, wire: Wiring) -> OutletId:
     """The factors or the sizes are inputs; attributes say how places are counted and elements blended"""
     rank = wire.rank(wire.input(0))
-    axes = tuple(wire.axes(node.ints("axes", tuple(range(rank))), rank))
+    axes = node.axes("axes", rank, range(rank))
     sampling = Sampling(
         interpolator=_mode(node),
-        coordinates=_one_of(node, "coordinate_transformation_mode", Coordinates, Coordinates.HALF_PIXEL),
-        nearest_mode=_one_of(node, "nearest_mode", NearestMode, NearestMode.ROUND_PREFER_FLOOR),
-        cubic_coeff_a=node.float("cubic_coeff_a", -0.75),
+        coordinates=node.member("coordinate_transformation_mode", Coordinates, Coordinates.HALF_PIXEL),
+        nearest_mode=node.member("nearest_mode", NearestMode, NearestMode.ROUND_PREFER_FLOOR),
+        cubic_coeff_a=node.number("cubic_coeff_a", -0.75),
         exclude_outside=node.flag("exclude_outside"),
         antialias=node.flag("antialias"),
-        extrapolation_value=node.float("extrapolation_value", 0.0),
+        extrapolation_value=node.number("extrapolation_value", 0.0),
     )
-    policy = _one_of(node, "keep_aspect_ratio_policy", AspectPolicy, AspectPolicy.STRETCH)
+    policy = node.member("keep_aspect_ratio_policy", AspectPolicy, AspectPolicy.STRETCH)
     factors, sizes = _not_empty(wire, 2), _not_empty(wire, 3)
     if factors is not None:
         return _resize(wire, wire.input(0), factors, sampling, axes=axes)
@@ -100,14 +100,9 @@ def resize_11(node: OnnxNode, wire: Wiring) -> OutletId:
     raise CorruptModel("Resize has neither factors nor sizes")
 
 
-def _one_of(node: OnnxNode, name: str, kind: type[E], default: E) -> E:
-    """A text that is the value of a member of ``kind``."""
-    return kind(node.choice(name, [str(member.value) for member in kind], str(default.value)))
-
-
 def _not_empty(wire: Wiring, slot: int) -> OutletId | None:
     """An input that counts as left out when it has no elements."""
-    found = wire.optional(slot)
+    found = wire.optional_input(slot)
     return None if found is None or wire.shape(found).volume == 0 else found
 
 

@@ -20,7 +20,7 @@ def reverse_sequence(node: OnnxNode, wire: Wiring) -> OutletId:
     """The first elements of each item, as many as its length says, the other way round; the rest stays in place"""
     x, lengths = wire.input(0), wire.i64(wire.input(1))
     rank, shape = wire.rank(x), wire.shape(x)
-    time, batch = wire.axes([node.int("time_axis", 0), node.int("batch_axis", 1)], rank)
+    time, batch = wire.axes([node.integer("time_axis", 0), node.integer("batch_axis", 1)], rank)
     if wire.rank(lengths) != 1:
         raise FactError(f"one length per item is wanted, found {wire.fact(lengths)}")
     wire.require_shape("list of lengths", lengths, (shape[batch],))

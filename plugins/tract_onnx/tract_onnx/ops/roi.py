@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.roi_align import MaxRoiPool, RoiAlign
 from tract_core.plugins.tables import Rows
@@ -28,10 +27,10 @@ def roi_align_16(node: OnnxNode, wire: Wiring) -> OutletId:
 
 def _roi_align(node: OnnxNode, wire: Wiring, *, half_pixel: bool) -> OutletId:
     op = RoiAlign(
-        height=node.int("output_height", 1),
-        width=node.int("output_width", 1),
-        scale=node.float("spatial_scale", 1.0),
-        samples=node.int("sampling_ratio", 0),
+        height=node.integer("output_height", 1),
+        width=node.integer("output_width", 1),
+        scale=node.number("spatial_scale", 1.0),
+        samples=node.integer("sampling_ratio", 0),
         largest=node.choice("mode", ("avg", "max"), "avg") == "max",
         half_pixel=half_pixel,
     )
@@ -41,7 +40,5 @@ def _roi_align(node: OnnxNode, wire: Wiring, *, half_pixel: bool) -> OutletId:
 @onnx_op(ROWS, "MaxRoiPool")
 def max_roi_pool(node: OnnxNode, wire: Wiring) -> OutletId:
     """The largest pixels of the cells of each region"""
-    size = node.ints("pooled_shape")
-    if len(size) != 2:
-        raise CorruptModel(f"attribute 'pooled_shape' is {list(size)}, a height and a width are wanted")
-    return wire.op(MaxRoiPool(*size, node.float("spatial_scale", 1.0)), wire.input(0), wire.input(1))
+    height, width = node.each("pooled_shape", 2)
+    return wire.op(MaxRoiPool(height, width, node.number("spatial_scale", 1.0)), wire.input(0), wire.input(1))

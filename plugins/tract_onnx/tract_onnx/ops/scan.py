@@ -61,7 +61,7 @@ def scan(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 
 def _inputs(node: OnnxNode, wire: Wiring) -> tuple[list[OutletId], list[OutletId], list[ScannedInput]]:
     """The initial states, the tensors that are cut into slices, and how these are cut."""
-    count, inputs, wanted = node.int("num_scan_inputs"), wire.all_inputs(), len(node.graph("body").input)
+    count, inputs, wanted = node.integer("num_scan_inputs"), wire.all_inputs(), len(node.graph("body").input)
     if not 1 <= count <= len(inputs) or len(inputs) != wanted:
         raise CorruptModel(f"Scan has {len(inputs)} inputs, {count} of them cut into slices; its body has {wanted}")
     axes, backward = _per_slice(node, "input", count)
@@ -92,7 +92,7 @@ def _outputs(
 
 def _per_slice(node: OnnxNode, side: str, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes along which tensors are cut or joined, and for each whether it goes backwards."""
-    axes, backward = (node.ints(f"scan_{side}_{what}", (0,) * count) for what in ("axes", "directions"))
+    axes, backward = (node.integers(f"scan_{side}_{what}", (0,) * count) for what in ("axes", "directions"))
     if not len(axes) == len(backward) == count:
         raise CorruptModel(f"Scan has {count} {side}s, {len(axes)} axes and {len(backward)} directions for them")
     return axes, backward
@@ -106,13 +106,13 @@ def _resized(fact: TypedFact, axis: int, sizes: tuple[int, ...]) -> TypedFact:
 @onnx_op(ROWS, "Scan")
 def scan_of_batch(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """For each entry of the batch, a graph that runs once per slice and hands states from one run to the next"""
-    count, given = node.int("num_scan_inputs"), [wire.input(slot) for slot in range(1, len(wire.slots))]
-    graph, lengths = node.graph("body"), wire.optional(0)
+    count, given = node.integer("num_scan_inputs"), [wire.input(slot) for slot in range(1, len(wire.slots))]
+    graph, lengths = node.graph("body"), wire.optional_input(0)
     if not 1 <= count <= len(given) or len(given) != len(graph.input):
         raise CorruptModel(
             f"Scan has {len(given)} inputs, {count} of them cut into slices; its body has {len(graph.input)}"
         )
-    backward = node.ints("directions", (0,) * count)
+    backward = node.integers("directions", (0,) * count)
     if len(backward) != count or any(wire.rank(x) < 1 for x in given) or any(wire.rank(x) < 2 for x in given[-count:]):
         raise CorruptModel(
             f"Scan has {count} inputs to cut, {len(backward)} directions, and {len(given)} inputs with a batch axis"

@@ -17,7 +17,7 @@ _REDUCTIONS: Final[dict[str, Reduction]] = {"none": "none", "add": "add", "mul":
 
 
 def _reduction(node: OnnxNode) -> Reduction:
-    return _REDUCTIONS[node.choice("reduction", tuple(_REDUCTIONS), "none")]
+    return _REDUCTIONS[node.choice("reduction", _REDUCTIONS, "none")]
 
 
 @onnx_op(ROWS, "Scatter", since=9)
@@ -25,7 +25,7 @@ def _reduction(node: OnnxNode) -> Reduction:
 def scatter_elements(node: OnnxNode, wire: Wiring) -> OutletId:
     """X with each element of the third input written to the position on ``axis`` that the second holds"""
     x = wire.input(0)
-    axis = wire.axis(node.int("axis", 0), wire.rank(x))
+    axis = node.axis("axis", wire.rank(x), 0)
     return wire.op(ScatterElements(axis, _reduction(node)), x, wire.input(1), wire.input(2))
 
 

@@ -65,7 +65,7 @@ def erase(node: OnnxNode, wire: Wiring) -> OutletId:
 
 
 def _position(wire: Wiring, slot: int) -> list[OutletId]:
-    position = wire.optional(slot)
+    position = wire.optional_input(slot)
     return [] if position is None else [position]
 
 
@@ -84,16 +84,16 @@ def length(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "ConcatFromSequence")
 def concat_from(node: OnnxNode, wire: Wiring) -> OutletId:
     """The tensors joined along ``axis``, which may be a new one"""
-    return wire.through(wire_concat_from, wire.input(0), node.int("axis"), new_axis=node.flag("new_axis"))
+    return wire.through(wire_concat_from, wire.input(0), node.integer("axis"), new_axis=node.flag("new_axis"))
 
 
 @onnx_op(ROWS, "SplitToSequence")
 def split(node: OnnxNode, wire: Wiring) -> OutletId:
     """A tensor cut along ``axis``: slices where the sizes of the pieces are known"""
-    x, sizes = wire.input(0), wire.optional(1)
+    x, sizes = wire.input(0), wire.optional_input(1)
     if wire.rank(x) == 0:
         raise FactError("a tensor without axes cannot be split")
-    axis = wire.axis(node.int("axis", 0), wire.rank(x))
+    axis = node.axis("axis", wire.rank(x), 0)
     keep_axis = sizes is not None or node.flag("keepdims", default=True)
     if sizes is None:
         sizes = wire.const(np.array(1, np.int64))

@@ -16,8 +16,8 @@ ROWS = Rows()
 def shape(node: OnnxNode, wire: Wiring) -> OutletId:
     """The sizes of axes ``start`` to ``end``; bounds count from the end when negative, and stop at the ends"""
     sizes: tuple[Dim, ...] = tuple(wire.shape(wire.input(0)))
-    end = node.int("end") if node.has("end") else len(sizes)
-    return wire.const(sizes[node.int("start", 0) : end])
+    end = node.integer("end") if node.has("end") else len(sizes)
+    return wire.const(sizes[node.integer("start", 0) : end])
 
 
 @onnx_op(ROWS, "Size")

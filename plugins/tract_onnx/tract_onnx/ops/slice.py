@@ -28,8 +28,8 @@ ROWS = Rows()
 def slice_1(node: OnnxNode, wire: Wiring) -> OutletId:
     """``x[start:end]`` on some axes, the bounds being attributes"""
     x = wire.input(0)
-    starts, ends = node.ints("starts"), node.ints("ends")
-    axes = wire.axes(node.ints("axes", tuple(range(len(starts)))), wire.rank(x))
+    starts, ends = node.integers("starts"), node.integers("ends")
+    axes = node.axes("axes", wire.rank(x), range(len(starts)))
     if not len(starts) == len(ends) == len(axes):
         raise CorruptModel(f"{len(starts)} starts, {len(ends)} ends and {len(axes)} axes are given")
     for axis, start, end in zip(axes, starts, ends, strict=True):
@@ -41,7 +41,7 @@ def slice_1(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "Slice", since=10)
 def slice_10(node: OnnxNode, wire: Wiring) -> OutletId:
     """``x[start:end:step]`` on some axes, the bounds being inputs"""
-    x, axes = wire.input(0), None if wire.optional(3) is None else wire.sizes(wire.input(3))
+    x, axes = wire.input(0), None if wire.optional_input(3) is None else wire.sizes(wire.input(3))
     starts, ends, steps = _lists(wire, x, axes)
     count = wire.count(starts, "starts of Slice")
     lengths = [wire.count(given, "parameters of Slice") for given in (ends, axes, steps) if given is not None]
@@ -64,7 +64,7 @@ def slice_10(node: OnnxNode, wire: Wiring) -> OutletId:
 def _lists(wire: Wiring, x: OutletId, axes: OutletId | None) -> tuple[OutletId, OutletId, OutletId | None]:
     """Starts, ends and steps: as many as axes, or for all axes of ``x`` where only a run can tell for how many."""
     starts, ends = wire.sizes(wire.input(1)), wire.sizes(wire.input(2))
-    steps = None if wire.optional(4) is None else wire.sizes(wire.input(4))
+    steps = None if wire.optional_input(4) is None else wire.sizes(wire.input(4))
     if axes is None and is_symbolic(wire.shape(starts).volume):
         for given in (ends, steps):
             if given is not None:
@@ -138,7 +138,7 @@ def _element(wire: Wiring, x: OutletId, place: int) -> OutletId:
 @onnx_op(ROWS, "Split")
 def split_1(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """The sizes are an attribute, or an input"""
-    sizes = wire.optional(1)
+    sizes = wire.optional_input(1)
     return _split_as(node, wire, sizes) if sizes is not None else _split_by_attribute(node, wire)
 
 
@@ -149,13 +149,13 @@ def split_2(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 
 
 def _split_by_attribute(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
-    return _split(node, wire, node.ints("split") if node.has("split") else None)
+    return _split(node, wire, node.integers("split") if node.has("split") else None)
 
 
 @onnx_op(ROWS, "Split", since=13)
 def split_13(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """As before, the sizes being an input"""
-    sizes = wire.optional(1)
+    sizes = wire.optional_input(1)
     return _split(node, wire, None) if sizes is None else _split_as(node, wire, sizes)
 
 
@@ -168,7 +168,7 @@ def _split_as(node: OnnxNode, wire: Wiring, sizes: OutletId) -> Sequence[OutletI
 def _split_computed(node: OnnxNode, wire: Wiring, sizes: OutletId) -> Sequence[OutletId]:
     """Each piece ends where the next one starts; the last one has what is left, and is announced to have that."""
     x, count = wire.input(0), wire.count(sizes, "sizes of Split")
-    axis = wire.axis(node.int("axis", 0), wire.rank(x))
+    axis = node.axis("axis", wire.rank(x), 0)
     if count < node.output_count:
         raise CorruptModel(f"Split has {node.output_count} outputs and {count} sizes")
     if wire.rank(x) == 0:
@@ -186,12 +186,12 @@ def _split_computed(node: OnnxNode, wire: Wiring, sizes: OutletId) -> Sequence[O
 
 def _split(node: OnnxNode, wire: Wiring, sizes: Sequence[Dim] | None) -> Sequence[OutletId]:
     x = wire.input(0)
-    axis = wire.axis(node.int("axis", 0), wire.rank(x))
+    axis = node.axis("axis", wire.rank(x), 0)
     if wire.rank(x) == 0:
         raise FactError("a tensor without axes cannot be split")
     whole = wire.shape(x)[axis]
     if sizes is None:
-        count = node.int("num_outputs", node.output_count)
+        count = node.integer("num_outputs", node.output_count)
         sizes = _equal_pieces(whole, count) if node.has("num_outputs") else (whole // max(count, 1),) * count
     if len(sizes) < node.output_count:
         raise CorruptModel(f"Split has {node.output_count} outputs and {len(sizes)} sizes")

@@ -36,7 +36,7 @@ def _axis(node: OnnxNode, wire: Wiring, default: int) -> int:
     rank = wire.rank(wire.input(0))
     if rank == 0:
         raise FactError(f"{node.op_type} wants at least one axis, found {wire.fact(wire.input(0))}")
-    return wire.axis(node.int("axis", default), rank)
+    return node.axis("axis", rank, default)
 
 
 @onnx_op(ROWS, *_OPS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tract_core.dims import is_symbolic
-from tract_core.errors import CorruptModel, FactError, Unsupported
+from tract_core.errors import FactError, Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.pool_spec import (
     DataFormat,
@@ -30,8 +30,8 @@ def pool_spec(node: OnnxNode, kernel_shape: Sequence[int], *, ceil_mode: bool = 
         DataFormat.NCHW,
         tuple(kernel_shape),
         padding(node, rank, ceil_mode=ceil_mode),
-        dilations=per_axis(node, "dilations", rank, 1),
-        strides=per_axis(node, "strides", rank, 1),
+        dilations=node.each("dilations", rank, 1),
+        strides=node.each("strides", rank, 1),
     )
 
 
@@ -42,19 +42,11 @@ def padding(node: OnnxNode, rank: int, *, ceil_mode: bool = False) -> Padding:
         return SameUpper()
     if auto == "SAME_LOWER":
         return SameLower()
-    pads = (0,) * (2 * rank) if auto == "VALID" else per_axis(node, "pads", 2 * rank, 0)
+    pads = (0,) * (2 * rank) if auto == "VALID" else node.each("pads", 2 * rank, 0)
     before, after = pads[:rank], pads[rank:]
     if ceil_mode:
         return ExplicitOnnxPool(before, after, ceil_mode=True)
     return Explicit(before, after) if any(pads) else Valid()
-
-
-def per_axis(node: OnnxNode, name: str, count: int, default: int) -> tuple[int, ...]:
-    """An attribute with one integer per spatial axis."""
-    values = node.ints(name, (default,) * count)
-    if len(values) != count:
-        raise CorruptModel(f"attribute {name!r} has {len(values)} entries, {count} are wanted")
-    return values
 
 
 def kernel_shape(node: OnnxNode, wire: Wiring, kernel: OutletId) -> tuple[int, ...]:
@@ -64,11 +56,10 @@ def kernel_shape(node: OnnxNode, wire: Wiring, kernel: OutletId) -> tuple[int, .
         raise FactError(f"a kernel has two axes for channels and one at least for places, found {wire.fact(kernel)}")
     if any(is_symbolic(size) for size in spatial):
         if node.has("kernel_shape"):
-            return per_axis(node, "kernel_shape", len(spatial), 1)
+            return node.each("kernel_shape", len(spatial), 1)
         raise Unsupported(f"the size of the kernel {wire.fact(kernel)} must be known when the model is loaded")
     found = tuple(int(size) for size in spatial)
-    if node.ints("kernel_shape", found) != found:
-        raise CorruptModel(
-            f"attribute 'kernel_shape' is {list(node.ints('kernel_shape'))}, the kernel has {list(found)}"
-        )
+    given = node.integers("kernel_shape", found)
+    if given != found:
+        raise node.misfit("kernel_shape", f"is {list(given)}", f"{list(found)}, as the kernel has")
     return found

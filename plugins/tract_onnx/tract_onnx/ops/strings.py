@@ -26,15 +26,15 @@ def string_concat(node: OnnxNode, wire: Wiring) -> OutletId:
 @onnx_op(ROWS, "StringSplit", since=20)
 def string_split(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """Each text cut into pieces, and how many there are"""
-    limit = node.int("maxsplit", _NO_LIMIT)
-    op = StringSplit(node.string("delimiter", ""), max(limit, _NO_LIMIT), wire.symbol("pieces"))
+    limit = node.integer("maxsplit", _NO_LIMIT)
+    op = StringSplit(node.text("delimiter", ""), max(limit, _NO_LIMIT), wire.symbol("pieces"))
     return wire.ops(op, wire.input(0))
 
 
 @onnx_op(ROWS, "StringNormalizer", since=10)
 def string_normalizer(node: OnnxNode, wire: Wiring) -> OutletId:
     """The texts that are no stop words, in upper or lower case where that is asked for"""
-    locale = node.string("locale", "en_US")
+    locale = node.text("locale", "en_US")
     if locale and not is_locale(locale):
         raise Unsupported(
             f"attribute 'locale' is {locale[:80]!r}, wanted a language and perhaps a country, as 'en_US'",
@@ -43,7 +43,7 @@ def string_normalizer(node: OnnxNode, wire: Wiring) -> OutletId:
     op = StringNormalizer(
         node.choice("case_change_action", CASES, "NONE"),
         node.flag("is_case_sensitive"),
-        node.strings("stopwords", ()),
+        node.texts("stopwords", ()),
         locale,
         wire.symbol("words"),
     )

@@ -21,7 +21,7 @@ def tensor_scatter(node: OnnxNode, wire: Wiring) -> OutletId:
     """A cache, into which each item's new elements are written from its own place on"""
     cache, update = wire.input(0), wire.input(1)
     rank = wire.rank(cache)
-    axis = wire.axis(node.int("axis", -2), rank)
+    axis = node.axis("axis", rank, -2)
     shape, size = wire.shape(update), wire.shape(cache)[axis]
     if axis == 0 or len(shape) != rank:
         raise FactError(f"axis {axis} of {wire.fact(cache)} and {wire.fact(update)}, wanted one after the batch")
@@ -34,7 +34,7 @@ def tensor_scatter(node: OnnxNode, wire: Wiring) -> OutletId:
     )
     places = wire.through(wire_range, wire.const(0), wire.const(shape[axis]), wire.const(1))
     places = wire.unsqueeze(places, [other for other in range(rank) if other != axis])
-    starts = wire.optional(2)
+    starts = wire.optional_input(2)
     if starts is not None:
         wire.require_shape("list of places", starts, wire.shape(cache)[:1])
         places = wire.op(Add(), places, wire.unsqueeze(wire.i64(starts), range(1, rank)))

@@ -27,8 +27,8 @@ MAX_WIDTH: Final = 1 << 20
 def tfidf_vectorizer(node: OnnxNode, wire: Wiring) -> OutletId:
     """How often each known n-gram is in each row, weighted"""
     pool = _pool(node)
-    lengths, places = _lengths(node, len(pool.array)), node.ints("ngram_indexes")
-    weights = node.floats("weights", ()) or (1.0,) * len(lengths)
+    lengths, places = _lengths(node, len(pool.array)), node.integers("ngram_indexes")
+    weights = node.numbers("weights", ()) or (1.0,) * len(lengths)
     if len(places) != len(lengths) or len(weights) != len(lengths) or min(places, default=0) < 0:
         raise CorruptModel(
             f"the pool holds {len(lengths)} n-grams; 'ngram_indexes' has {len(places)} places and 'weights' "
@@ -36,17 +36,17 @@ def tfidf_vectorizer(node: OnnxNode, wire: Wiring) -> OutletId:
         )
     if max(places, default=0) >= MAX_WIDTH:
         raise LimitExceeded(f"'ngram_indexes' names place {max(places)}, the highest allowed is {MAX_WIDTH - 1}")
-    shortest, longest, skip = (node.int(name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
+    shortest, longest, skip = (node.integer(name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
     if not 0 < shortest <= longest or skip < 0:
         raise CorruptModel(f"n-grams of {shortest} to {longest} items with up to {skip} between them make no sense")
-    weighting = Weighting(node.choice("mode", [mode.value for mode in Weighting]))
+    weighting = node.member("mode", Weighting)
     # No n-gram of the pool is longer, so that looking for longer ones would find nothing.
     longest = min(longest, max(lengths, default=0))
     return wire.op(TfIdfVectorizer(pool, lengths, places, weights, weighting, shortest, longest, skip), wire.input(0))
 
 
 def _pool(node: OnnxNode) -> Constant:
-    integers, texts = node.ints("pool_int64s", ()), node.strings("pool_strings", ())
+    integers, texts = node.integers("pool_int64s", ()), node.texts("pool_strings", ())
     if integers and texts:
         raise CorruptModel("'pool_int64s' and 'pool_strings' exclude each other")
     return Constant(as_objects(texts) if texts else np.array(integers, np.int64))
@@ -54,7 +54,7 @@ def _pool(node: OnnxNode) -> Constant:
 
 def _lengths(node: OnnxNode, size: int) -> tuple[int, ...]:
     """The number of items of each n-gram of the pool: first those of one item, then those of two, and so on."""
-    starts = (*node.ints("ngram_counts"), size)
+    starts = (*node.integers("ngram_counts"), size)
     lengths: list[int] = []
     for length, (start, end) in enumerate(pairwise(starts), 1):
         if not 0 <= start <= end or (end - start) % length:

@@ -17,7 +17,7 @@ ROWS = Rows()
 @onnx_op(ROWS, "TopK")
 def topk_1(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """How many is an attribute"""
-    return _topk(node, wire, wire.const(node.int("k")))
+    return _topk(node, wire, wire.const(node.integer("k")))
 
 
 @onnx_op(ROWS, "TopK", since=10)
@@ -29,5 +29,5 @@ def topk_10(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
 def _topk(node: OnnxNode, wire: Wiring, k: OutletId) -> Sequence[OutletId]:
     # Without ``sorted``, any order will do.
     x = wire.input(0)
-    axis = wire.axis(node.int("axis", -1), wire.rank(x))
+    axis = node.axis("axis", wire.rank(x), -1)
     return wire.through(wire_topk, x, k, axis, largest=node.flag("largest", True))

@@ -10,9 +10,8 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.errors import CorruptModel, Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Gt
-from tract_core.ops.concat import TypedConcat
-from tract_core.ops.slice import Slice
+from tract_core.ops.binary import Add
+from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
@@ -40,8 +39,8 @@ _AGGREGATES: Final = (Aggregate.AVERAGE, Aggregate.SUM, Aggregate.MIN, Aggregate
 @onnx_op(ROWS, "TreeEnsembleRegressor", domain=ML_DOMAIN)
 def tree_ensemble_regressor(node: OnnxNode, wire: Wiring) -> OutletId:
     """The votes of all trees for each target, and the base values"""
-    targets = checked_targets(node.int("n_targets"))
-    aggregate = Aggregate(node.choice("aggregate_function", [one.value for one in Aggregate], "SUM"))
+    targets = checked_targets(node.integer("n_targets"))
+    aggregate = node.member("aggregate_function", Aggregate, Aggregate.SUM)
     op = TreeEnsemble(read_named(node, "target", targets), targets, aggregate)
     scores = _with_base(wire, wire.op(op, as_rows(wire, wire.input(0))), _base_values(node, (1, targets)))
     return wire.cast(wire_post_transform(wire, post_transform(node), scores), DatumType.F32)
@@ -69,7 +68,7 @@ def tree_ensemble_classifier(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]
     votes = wire.op(TreeEnsemble(forest, len(labels), Aggregate.SUM), as_rows(wire, wire.input(0)))
     if len(labels) == 2 and len(ids) == 1:
         is_probability = bool((forest.weight.array >= 0).all())
-        label, scores = _binary(wire, transform, votes, base, voted=int(ids[0]), is_probability=is_probability)
+        label, scores = _binary(transform, Wired(wire, votes), base, voted=int(ids[0]), is_probability=is_probability)
         return wire_label(wire, labels, label), wire.cast(scores, DatumType.F32)
     votes = _with_base(wire, votes, base)
     scores = wire.cast(wire_post_transform(wire, transform, votes), DatumType.F32)
@@ -77,31 +76,30 @@ def tree_ensemble_classifier(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]
 
 
 def _binary(
-    wire: Wiring, transform: str, votes: OutletId, base: Array, *, voted: int, is_probability: bool
+    transform: str, votes: Wired, base: Array, *, voted: int, is_probability: bool
 ) -> tuple[OutletId, OutletId]:
     """The class of each row (0 or 1), and the scores of both, where all trees vote for one class.
 
     Such votes speak for the second class, under whichever number: it is the answer from one half on where they can be
     probabilities, else when they are positive.
     """
-    score = wire.op(Slice(1, voted, voted + 1), votes)
+    score = votes.part(1, voted, voted + 1)
     if len(base):
-        score = wire.op(Add(), score, wire.const(base[None, -1:]))
-    limit = wire.scalar(0.5 if is_probability else 0.0, score)
-    is_second = wire.cast(wire.squeeze(wire.op(Gt(), score, limit), [1]), DatumType.I64)
+        score = score + base[None, -1:]
+    is_second = (score > (0.5 if is_probability else 0.0)).squeeze([1]).cast(DatumType.I64).outlet
     if voted == 0:
-        return is_second, wire_two_classes(wire, transform, score, is_probability=is_probability)
-    other = wire.op(Slice(1, 0, 1), votes)
+        return is_second, wire_two_classes(votes.wire, transform, score.outlet, is_probability=is_probability)
+    other = votes.part(1, 0, 1)
     if len(base) == 2:
-        other = wire.op(Add(), other, wire.const(base[None, :1]))
-    return is_second, wire_post_transform(wire, transform, wire.op(TypedConcat(1), other, score))
+        other = other + base[None, :1]
+    return is_second, wire_post_transform(votes.wire, transform, other.concat([score], 1).outlet)
 
 
 @onnx_op(ROWS, "TreeEnsemble", since=5, domain=ML_DOMAIN)
 def tree_ensemble(node: OnnxNode, wire: Wiring) -> OutletId:
     """The votes of all trees for each target"""
-    targets = checked_targets(node.int("n_targets"))
-    aggregate, transform = node.int("aggregate_function", 1), node.int("post_transform", 0)
+    targets = checked_targets(node.integer("n_targets"))
+    aggregate, transform = node.integer("aggregate_function", 1), node.integer("post_transform", 0)
     if not 0 <= aggregate < len(_AGGREGATES) or not 0 <= transform < len(POST_TRANSFORMS):
         raise Unsupported(
             f"'aggregate_function' is {aggregate} and 'post_transform' is {transform}, "

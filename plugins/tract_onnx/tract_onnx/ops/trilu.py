@@ -15,6 +15,6 @@ ROWS = Rows()
 @onnx_op(ROWS, "Trilu", since=14)
 def trilu(node: OnnxNode, wire: Wiring) -> OutletId:
     """The part of each matrix above, or below, diagonal ``k``; 0 elsewhere"""
-    k = wire.optional(1)
+    k = wire.optional_input(1)
     diagonal = wire.const(0) if k is None else wire.number(k)
     return wire.op(Trilu(node.flag("upper", True)), wire.input(0), diagonal)

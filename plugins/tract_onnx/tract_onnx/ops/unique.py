@@ -18,5 +18,5 @@ ROWS = Rows()
 def unique(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """The slices that differ, where each occurs first, which of them each slice is, and how often each occurs"""
     x = wire.input(0)
-    axis = wire.axis(node.int("axis"), wire.rank(x)) if node.has("axis") else None
+    axis = node.axis("axis", wire.rank(x)) if node.has("axis") else None
     return wire.ops(Unique(axis, node.flag("sorted", True), wire.symbol("unique")), x)

@@ -17,5 +17,5 @@ ROWS = Rows()
 @onnx_op(ROWS, "Upsample")
 def upsample_1(node: OnnxNode, wire: Wiring) -> Results:
     """The factors are attributes, one for the height and one for the width"""
-    factors = np.array([1, 1, node.float("height_scale"), node.float("width_scale")], np.float32)
+    factors = np.array([1, 1, node.number("height_scale"), node.number("width_scale")], np.float32)
     return upsample_9(node, Wiring(wire.model, wire.name, [wire.input(0), wire.const(factors)], wire.outer))

@@ -5,7 +5,7 @@ Their definitions are those of onnx 1.2 to 1.4, where they are called experiment
 
 from __future__ import annotations
 
-from tract_core.errors import CorruptModel, FactError
+from tract_core.errors import FactError
 from tract_core.ops.slice import wire_slice
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
@@ -20,20 +20,20 @@ ROWS = Rows()
 @onnx_op(ROWS, "Affine")
 def affine(node: OnnxNode, wire: Wiring) -> Wired:
     """Alpha * x + beta"""
-    return wire.tensor(0) * node.float("alpha", 1.0) + node.float("beta", 0.0)
+    return wire.tensor(0) * node.number("alpha", 1.0) + node.number("beta", 0.0)
 
 
 @onnx_op(ROWS, "Scale")
 def scale(node: OnnxNode, wire: Wiring) -> Wired:
     """Scale * x"""
-    return wire.tensor(0) * node.float("scale", 1.0)
+    return wire.tensor(0) * node.number("scale", 1.0)
 
 
 @onnx_op(ROWS, "ImageScaler")
 def image_scaler(node: OnnxNode, wire: Wiring) -> Wired:
     """Scale * x + bias, where each channel has a bias of its own"""
     x, bias = _image(wire), node.float_array("bias")
-    return x * node.float("scale", 1.0) + x.operand(bias.reshape(1, -1, 1, 1)).cast(x.dtype)
+    return x * node.number("scale", 1.0) + x.operand(bias.reshape(1, -1, 1, 1)).cast(x.dtype)
 
 
 @onnx_op(ROWS, "Crop")
@@ -49,9 +49,9 @@ def crop(node: OnnxNode, wire: Wiring) -> Wired:
 
 
 def _sizes(node: OnnxNode, name: str, count: int) -> tuple[int, ...]:
-    sizes = node.ints(name)
+    sizes = node.integers(name)
     if len(sizes) != count or min(sizes) < 0:
-        raise CorruptModel(f"attribute {name!r} of {node.op_type} is {list(sizes)[:50]}, wanted {count} sizes")
+        raise node.misfit(name, f"is {list(sizes)[:50]}", f"{count} sizes")
     return sizes
 
 

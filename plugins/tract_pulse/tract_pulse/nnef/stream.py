@@ -40,7 +40,7 @@ _MODES: Final[Mapping[str, PadMode]] = {"replicate": PadEdge(), "replicated": Pa
 )
 def read_delay(call: Call) -> OutletId:
     """A stream, some positions later."""
-    x = call.tensor("input")
+    x = call.input("input")
     return call.op(Delay(call.axis("axis", call.rank(x)), call.integer("delay"), call.integer("overlap")), x)
 
 
@@ -61,7 +61,7 @@ def write_delay(op: Delay, node: Spelling) -> Invocation | None:
 )
 def read_mask(call: Call) -> OutletId:
     """One value outside of the signal."""
-    x = call.tensor("input")
+    x = call.input("input")
     axis = call.axis("axis", call.rank(x))
     return call.op(PulseMask(axis, call.integer("begin"), call.dim("end"), _value(call, x)), x)
 
@@ -85,8 +85,8 @@ def write_mask(op: PulseMask, node: Spelling) -> Invocation | None:
 )
 def read_pad(call: Call) -> OutletId:
     """A stream with padding around its signal."""
-    x = call.tensor("input")
-    mode = _MODES.get(call.choice("border", "constant", *_MODES)) or PadConstant(_value(call, x))
+    x = call.input("input")
+    mode = _MODES.get(call.choice("border", ("constant", *_MODES))) or PadConstant(_value(call, x))
     pad = PulsePad(
         axis=call.axis("axis", call.rank(x)),
         before=call.integer("before"),
@@ -119,7 +119,7 @@ def write_pad(op: PulsePad, node: Spelling) -> Invocation | None:
 )
 def read_cumsum(call: Call) -> OutletId:
     """Sums that go on from pulse to pulse, from the position ``skip`` of the stream on; before it, they are zero."""
-    x = call.tensor("input")
+    x = call.input("input")
     op, fact = CumSum(call.axis("axis", call.rank(x)), call.flag("exclusive")), call.fact(x)
     loop = replace(running_loop(op, fact), skip=call.integer("skip"), reset_every_turn=False)
     first = call.constant_array(neutral(op, fact.datum_type.storage).reshape((1,) * fact.rank))

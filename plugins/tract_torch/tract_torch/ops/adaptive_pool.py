@@ -35,7 +35,7 @@ _MEANS = ("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
 @aten(ROWS, *(f"aten.{name}" for name in (*_MEANS, "_adaptive_avg_pool2d", "_adaptive_avg_pool3d")))
 def adaptive_avg_pool(call: Call, wire: NodeWiring) -> OutletId:
     """The mean of each window"""
-    x, wanted = call.tensor("self"), call.dims("output_size")
+    x, wanted = call.input("self"), call.dims("output_size")
     first = wire.rank(x) - len(wanted)
     if all(size == 1 for size in wanted):
         return wire.through(wire_mean, x, tuple(range(first, wire.rank(x))))
@@ -51,7 +51,7 @@ def adaptive_avg_pool(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.adaptive_max_pool1d", "aten.adaptive_max_pool2d", "aten.adaptive_max_pool3d")
 def adaptive_max_pool(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The largest element of each window, and its place in the channel"""
-    x, wanted = call.tensor("self"), call.dims("output_size")
+    x, wanted = call.input("self"), call.dims("output_size")
     first = wire.rank(x) - len(wanted)
     pool = _even(wire.shape(x)[first:], wanted)
     if pool is not None:

@@ -12,12 +12,11 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim, exact_div
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Ge, Mul, Ne
 from tract_core.ops.einsum import wire_matmul
-from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
@@ -27,30 +26,27 @@ ROWS = Rows()
 
 
 @aten(ROWS, "aten.scaled_dot_product_attention")
-def attention(call: Call, wire: NodeWiring) -> OutletId:
+def attention(call: Call, wire: NodeWiring) -> OutletId | Wired:
     """softmax(queries keys^T scale + mask) values, over the last two axes"""
     if call.value("dropout_p"):
         raise Unsupported("attention with dropout", hint="call eval() on the module")
     q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
-    kind, rank = wire.dtype(q), wire.rank(q)
+    kind, rank = q.dtype, q.rank
     if call.lowering.keep_attention and rank in (3, 4):
-        return _kept(call, wire, [q, k, v])
-    if call.value("enable_gqa"):
-        k, v = (_repeated(wire, x, wire.shape(q)[-3]) for x in (k, v))
+        return _kept(call, wire, [q.outlet, k.outlet, v.outlet])
+    if call.flag("enable_gqa"):
+        k, v = (_repeated(x, q.shape[-3]) for x in (k, v))
     if call.lowering.attention_in_f32:
-        q, k, v = (wire.cast(x, DatumType.F32) if kind.itemsize < 4 else x for x in (q, k, v))
-    order = [*range(rank - 2), rank - 1, rank - 2]
-    scores = wire.through(wire_matmul, wire.op(Mul(), q, _scale(call, wire, q)), wire.transpose(k, order))
-    mask = call.optional("attn_mask")
-    if call.value("is_causal"):
-        scores = _causal(wire, scores)
+        q, k, v = (x.cast(DatumType.F32) if kind.itemsize < 4 else x for x in (q, k, v))
+    scaled = q * _scale(call, q)
+    scores = scaled.through(wire_matmul, k.transpose([*range(rank - 2), rank - 1, rank - 2]).outlet)
+    mask = call.optional_tensor("attn_mask")
+    if call.flag("is_causal"):
+        scores = _causal(scores)
     elif mask is not None:
-        scores = _masked(wire, scores, mask)
-    weights = wire.op(Softmax((rank - 1,)), scores)
-    found = wire.through(wire_matmul, weights, v)
-    if mask is not None:
-        found = _zero_where_none(wire, found, mask)
-    return wire.cast(found, kind)
+        scores = mask.where(scores, -np.inf) if mask.dtype is DatumType.BOOL else scores + mask.cast(scores.dtype)
+    found = scores.op(Softmax((rank - 1,))).through(wire_matmul, v.outlet)
+    return (found if mask is None else _zero_where_none(found, mask)).cast(kind)
 
 
 def _known_scale(call: Call, width: Dim) -> float | None:
@@ -61,19 +57,19 @@ def _known_scale(call: Call, width: Dim) -> float | None:
     return float(scale)
 
 
-def _scale(call: Call, wire: NodeWiring, q: OutletId) -> OutletId:
-    """What scores are multiplied by, of the rank and type of the queries"""
-    width = wire.shape(q)[-1]
+def _scale(call: Call, q: Wired) -> Wired | float:
+    """What scores are multiplied by, in the type of the queries"""
+    width = q.shape[-1]
     scale = _known_scale(call, width)
     if scale is not None:
-        return wire.scalar(scale, q)
-    found = wire.op(Rsqrt(), wire.cast(wire.const(width), DatumType.F64))
-    return wire.reshape(wire.cast(found, wire.dtype(q)), (1,) * wire.rank(q))
+        return scale
+    found = Wired(q.wire, q.wire.const(width)).cast(DatumType.F64).rsqrt()
+    return found.cast(q.dtype).reshape((1,) * q.rank)
 
 
-def _kept(call: Call, wire: NodeWiring, qkv: Sequence[OutletId]) -> OutletId:
+def _kept(call: Call, wire: NodeWiring, qkv: Sequence[OutletId]) -> OutletId | Wired:
     """One operator, where queries and keys begin together as PyTorch has it, and end together as the operator has it"""
-    mask, causal = call.optional("attn_mask"), bool(call.value("is_causal"))
+    mask, causal = call.optional_input("attn_mask"), call.flag("is_causal")
     lengths = [wire.shape(x)[-2] for x in qkv[:2]]
     if causal and lengths[0] != lengths[1]:
         hint = "give it a mask, or do not keep attention as one operator (reify_sdpa_operator)"
@@ -87,42 +83,33 @@ def _kept(call: Call, wire: NodeWiring, qkv: Sequence[OutletId]) -> OutletId:
     if mask is None:
         return wire.op(op, *qkv)
     found = wire.op(op, *qkv, mask if wire.dtype(mask) is DatumType.BOOL else wire.cast(mask, kind))
-    return _zero_where_none(wire, found, mask)
+    return _zero_where_none(Wired(wire, found), Wired(wire, mask))
 
 
-def _masked(wire: NodeWiring, scores: OutletId, mask: OutletId) -> OutletId:
-    if wire.dtype(mask) is DatumType.BOOL:
-        return wire.select(mask, scores, wire.scalar(-np.inf, scores))
-    return wire.binary(Add(), scores, wire.cast(mask, wire.dtype(scores)))
-
-
-def _zero_where_none(wire: NodeWiring, found: OutletId, mask: OutletId) -> OutletId:
+def _zero_where_none(found: Wired, mask: Wired) -> Wired:
     """0 for queries whose keys are all left out, which softmax knows nothing about
 
     They are told by the mask, behind the products, which so remain one attention for whoever computes it as a whole.
     """
-    if wire.dtype(mask) is not DatumType.BOOL:
-        mask = wire.op(Ne(), *wire.ranks(mask, wire.scalar(-np.inf, mask)))
-    some = wire.op(Reduce((wire.rank(mask) - 1,), Reducer.ANY), mask)
-    return wire.select(some, found, wire.scalar(0, found))
+    if mask.dtype is not DatumType.BOOL:
+        mask = mask.ne(-np.inf)
+    return mask.op(Reduce((mask.rank - 1,), Reducer.ANY)).where(found, 0)
 
 
-def _causal(wire: NodeWiring, scores: OutletId) -> OutletId:
+def _causal(scores: Wired) -> Wired:
     """The scores of keys up to the place of each query, the rest minus infinity"""
-    rows, columns = (steps(wire, 0, wire.shape(scores)[axis]) for axis in (-2, -1))
-    seen = wire.op(Ge(), wire.unsqueeze(rows, [1]), wire.unsqueeze(columns, [0]))
-    return wire.select(seen, scores, wire.scalar(-np.inf, scores))
+    rows, columns = (Wired(scores.wire, steps(scores.wire, 0, size)) for size in scores.shape[-2:])
+    return (rows[:, None] >= columns[None]).where(scores, -np.inf)
 
 
-def _repeated(wire: NodeWiring, x: OutletId, heads: Dim) -> OutletId:
+def _repeated(x: Wired, heads: Dim) -> Wired:
     """Each head as often as there are heads of queries for it."""
-    *batch, own, length, width = wire.shape(x)
+    *batch, own, length, width = x.shape
     times = exact_div(heads, own)
     if times is None:
         raise Unsupported(f"{heads} heads of queries cannot share {own} heads of keys evenly")
-    axis = len(batch) + 1
-    wide = wire.broadcast(wire.unsqueeze(x, [axis]), (*batch, own, times, length, width))
-    return wire.reshape(wide, (*batch, heads, length, width))
+    wide = x.unsqueeze([len(batch) + 1]).broadcast((*batch, own, times, length, width))
+    return wide.reshape((*batch, heads, length, width))
 
 
 @aten(ROWS, "higher_order.flex_attention")

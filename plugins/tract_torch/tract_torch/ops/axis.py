@@ -32,13 +32,13 @@ ROWS = Rows()
 )
 def reshape(call: Call, wire: NodeWiring) -> OutletId:
     """The same elements in another shape, which PyTorch tells"""
-    return wire.reshape(call.tensor("self"), call.shape())
+    return wire.reshape(call.input("self"), call.shape())
 
 
 @aten(ROWS, "aten.resize")
 def resize(call: Call, wire: NodeWiring) -> OutletId:
     """The first elements in another shape. Raises Unsupported where there may be more than there were"""
-    x, shape = call.tensor("self"), call.shape()
+    x, shape = call.input("self"), call.shape()
     size, wanted = wire.shape(x).volume, product(shape)
     if not wire.model.known.less_or_equal(wanted, size):
         hint = "use torch.cat or pad, so that it is told what the others are"
@@ -50,17 +50,17 @@ def resize(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.permute", "aten.permute_copy")
 def permute(call: Call, wire: NodeWiring) -> OutletId:
     """The axes in another order"""
-    x = call.tensor("self")
-    return wire.transpose(x, wire.axes(call.ints("dims"), wire.rank(x)))
+    x = call.input("self")
+    return wire.transpose(x, call.axes("dims", wire.rank(x)))
 
 
 @aten(ROWS, "aten.transpose.int")
 def transpose(call: Call, wire: NodeWiring) -> OutletId:
     """Two axes change places"""
-    x = call.tensor("self")
+    x = call.input("self")
     if not wire.rank(x):
         return x
-    a, b = (wire.axis(int(call.value(name)), wire.rank(x)) for name in ("dim0", "dim1"))
+    a, b = (call.axis(name, wire.rank(x)) for name in ("dim0", "dim1"))
     order = list(range(wire.rank(x)))
     order[a], order[b] = b, a
     return wire.transpose(x, order)
@@ -69,22 +69,22 @@ def transpose(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.t")
 def t(call: Call, wire: NodeWiring) -> OutletId:
     """The transposed matrix; vectors stay"""
-    x = call.tensor("self")
+    x = call.input("self")
     return wire.transpose(x, list(reversed(range(wire.rank(x)))))
 
 
 @aten(ROWS, "aten.unsqueeze")
 def unsqueeze(call: Call, wire: NodeWiring) -> OutletId:
     """A new axis of size 1"""
-    x = call.tensor("self")
-    return wire.unsqueeze(x, [wire.axis(int(call.value("dim")), wire.rank(x) + 1)])
+    x = call.input("self")
+    return wire.unsqueeze(x, [call.axis("dim", wire.rank(x) + 1)])
 
 
 @aten(ROWS, "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
 def squeeze(call: Call, wire: NodeWiring) -> OutletId:
     """Without axes of size 1: those that are named, or all"""
-    x = call.tensor("self")
-    named = call.ints("dim") if call.has("dim") else range(wire.rank(x))
+    x = call.input("self")
+    named = call.integers("dim", range(wire.rank(x)))
     axes = wire.axes(list(named), wire.rank(x)) if wire.rank(x) else []
     for size in (wire.shape(x)[axis] for axis in axes):
         _rely_on_more_than_one(wire, size)
@@ -101,7 +101,7 @@ def _rely_on_more_than_one(wire: NodeWiring, size: Dim) -> None:
 @aten(ROWS, "aten.roll")
 def roll(call: Call, wire: NodeWiring) -> OutletId:
     """Axes, or all elements in row-major order, moved on; what leaves at the end comes in at the start"""
-    x, shifts, dims = call.tensor("self"), call.dims("shifts"), call.ints("dims")
+    x, shifts, dims = call.input("self"), call.dims("shifts"), call.integers("dims")
     if not dims:
         flat = wire.reshape(x, (wire.shape(x).volume,))
         return wire.reshape(_rolled(wire, flat, 0, shifts[0]), call.shape())
@@ -127,7 +127,7 @@ def _rolled(wire: NodeWiring, x: OutletId, axis: int, shift: Dim) -> OutletId:
 @aten(ROWS, "aten.native_channel_shuffle", "aten.channel_shuffle")
 def channel_shuffle(call: Call, wire: NodeWiring) -> OutletId:
     """The channels of each group in turn"""
-    x, groups = call.tensor("self"), int(call.value("groups"))
+    x, groups = call.input("self"), call.integer("groups")
     items, channels, *rest = wire.shape(x)
     split = wire.reshape(x, (items, groups, channels // groups, *rest))
     return wire.reshape(wire.transpose(split, [0, 2, 1, *range(3, len(rest) + 3)]), call.shape())

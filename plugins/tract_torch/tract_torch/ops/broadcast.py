@@ -15,12 +15,12 @@ ROWS = Rows()
 @aten(ROWS, "aten.expand", "aten.broadcast_to")
 def expand(call: Call, wire: NodeWiring) -> OutletId:
     """Axes of size 1 stretched, and new ones in front, to the shape that PyTorch tells"""
-    x, shape = call.tensor("self"), call.shape()
+    x, shape = call.input("self"), call.shape()
     return wire.broadcast(wire.unsqueeze(x, range(len(shape) - wire.rank(x))), shape)
 
 
 @aten(ROWS, "aten.repeat")
 def repeat(call: Call, wire: NodeWiring) -> OutletId:
     """So many times behind each other, along each axis"""
-    x, counts = call.tensor("self"), call.dims("repeats")
+    x, counts = call.input("self"), call.dims("repeats")
     return wire.op(Tile(tuple(counts)), wire.unsqueeze(x, range(len(counts) - wire.rank(x))))

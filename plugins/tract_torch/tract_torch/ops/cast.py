@@ -34,13 +34,13 @@ ROWS = Rows()
 )
 def same(call: Call, wire: NodeWiring) -> OutletId:
     """The same elements, in the type that is asked for"""
-    return _converted(wire, call.tensor("self"), call.kind)
+    return _converted(wire, call.input("self"), call.kind)
 
 
 @aten(ROWS, "prims.convert_element_type")
 def convert(call: Call, wire: NodeWiring) -> OutletId:
     """The same elements, in the type that is asked for"""
-    return _converted(wire, call.tensor("a"), call.kind)
+    return _converted(wire, call.input("a"), call.kind)
 
 
 def _converted(wire: NodeWiring, x: OutletId, kind: DatumType) -> OutletId:
@@ -55,9 +55,9 @@ _DROPOUTS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropo
 @aten(ROWS, *(f"aten.{name}" for name in _DROPOUTS))
 def dropout(call: Call, wire: NodeWiring) -> OutletId:
     """Nothing, in evaluation mode. Raises Unsupported in training mode"""
-    if call.value("train"):
+    if call.flag("train"):
         raise Unsupported("dropout in training mode", hint="give the module's own mode: training=self.training")
-    return call.tensor("input")
+    return call.input("input")
 
 
 @aten(ROWS, "aten.native_dropout")

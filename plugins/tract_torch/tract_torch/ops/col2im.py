@@ -30,7 +30,7 @@ def window_places(wire: NodeWiring, count: Dim, length: int, step: int, apart: i
 @aten(ROWS, "aten.col2im")
 def col2im(call: Call, wire: NodeWiring) -> OutletId:
     """Blocks (channels times places of a block, blocks), added up at the places where they lie in an image"""
-    x = call.tensor("self")
+    x = call.input("self")
     items = [] if wire.rank(x) == 2 else [wire.shape(x)[0]]
     kernel, apart, pads, strides = (call.each(name, 2) for name in ("kernel_size", "dilation", "padding", "stride"))
     padded = [size + 2 * pad for size, pad in zip(call.dims("output_size"), pads, strict=True)]

@@ -61,57 +61,57 @@ def _operand(call: Call, wire: NodeWiring, name: str) -> Parts:
 @aten(ROWS, "aten.view_as_real", "aten.view_as_real_copy")
 def view_as_real(call: Call, wire: NodeWiring) -> OutletId:
     """The parts on a new last axis"""
-    return wire.op(ComplexToInnerDim(), call.tensor("self"))
+    return wire.op(ComplexToInnerDim(), call.input("self"))
 
 
 @aten(ROWS, "aten.view_as_complex", "aten.view_as_complex_copy")
 def view_as_complex(call: Call, wire: NodeWiring) -> OutletId:
     """Complex numbers of the parts on the last axis"""
-    return wire.op(InnerDimToComplex(), call.tensor("self"))
+    return wire.op(InnerDimToComplex(), call.input("self"))
 
 
 @aten(ROWS, "aten.complex")
 def from_parts(call: Call, wire: NodeWiring) -> Wired:
     """Complex numbers of their parts"""
-    return joined(Wired(wire, call.tensor("real")), Wired(wire, call.tensor("imag")))
+    return joined(call.tensor("real"), call.tensor("imag"))
 
 
 @aten(ROWS, "aten.polar")
 def polar(call: Call, wire: NodeWiring) -> Wired:
     """Complex numbers of their magnitudes and angles"""
-    magnitude, angle = (Wired(wire, call.tensor(name)) for name in ("abs", "angle"))
+    magnitude, angle = (call.tensor(name) for name in ("abs", "angle"))
     return joined(magnitude * angle.cos(), magnitude * angle.sin())
 
 
 @aten(ROWS, "complex._conj", "complex.conj_physical", "complex._conj_physical", "complex._conj_copy")
 def conj(call: Call, wire: NodeWiring) -> Wired:
     """The imaginary part with the other sign"""
-    real, imaginary = parts(wire, call.tensor("self"))
+    real, imaginary = parts(wire, call.input("self"))
     return joined(real, -imaginary)
 
 
 @aten(ROWS, "aten._neg_view", "aten._neg_view_copy")
 def neg_view(call: Call, wire: NodeWiring) -> OutletId:
     """The other sign"""
-    return wire.op(Neg(), call.tensor("self"))
+    return wire.op(Neg(), call.input("self"))
 
 
 @aten(ROWS, "aten._conj", "aten.conj_physical", "aten.resolve_conj", "aten.resolve_neg")
 def as_it_is(call: Call, wire: NodeWiring) -> OutletId:
     """The tensor: conjugates of real numbers are these, and what stands for a conjugate has been computed"""
-    return call.tensor("self")
+    return call.input("self")
 
 
 @aten(ROWS, "complex.abs")
 def magnitude(call: Call, wire: NodeWiring) -> Wired:
     """The distance from 0"""
-    return wire_hypot(*parts(wire, call.tensor("self")))
+    return wire_hypot(*parts(wire, call.input("self")))
 
 
 @aten(ROWS, "complex.angle")
 def angle(call: Call, wire: NodeWiring) -> Wired:
     """The angle, between -pi and pi"""
-    real, imaginary = parts(wire, call.tensor("self"))
+    real, imaginary = parts(wire, call.input("self"))
     return wire_atan2(imaginary, real)
 
 
@@ -143,7 +143,7 @@ def rsub(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "complex.neg")
 def neg(call: Call, wire: NodeWiring) -> OutletId:
     """The other sign"""
-    return wire.op(InnerDimToComplex(), wire.op(Neg(), wire.op(ComplexToInnerDim(), call.tensor("self"))))
+    return wire.op(InnerDimToComplex(), wire.op(Neg(), wire.op(ComplexToInnerDim(), call.input("self"))))
 
 
 def times(a: Parts, b: Parts) -> Parts:
@@ -176,7 +176,7 @@ def divide(call: Call, wire: NodeWiring) -> Wired:
 @aten(ROWS, "complex.reciprocal")
 def reciprocal(call: Call, wire: NodeWiring) -> Wired:
     """1 / z"""
-    z = parts(wire, call.tensor("self"))
+    z = parts(wire, call.input("self"))
     return joined(*divided((z[0].like(1), z[0].like(0)), z))
 
 
@@ -191,7 +191,7 @@ def equal(call: Call, wire: NodeWiring) -> Wired:
 def some_part(call: Call, wire: NodeWiring) -> Wired:
     """Whether a part is not a number, or infinite"""
     op = IsNan() if "isnan" in call.name else IsInf()
-    real, imaginary = parts(wire, call.tensor("self"))
+    real, imaginary = parts(wire, call.input("self"))
     return real.op(op) | imaginary.op(op)
 
 
@@ -279,7 +279,7 @@ _FUNCTIONS: Final[dict[str, Callable[[Parts], Parts]]] = {
 
 def _of(function: Callable[[Parts], Parts]) -> AtenFn:
     def wire_function(call: Call, wire: NodeWiring) -> Wired:
-        return joined(*function(parts(wire, call.tensor("self"))))
+        return joined(*function(parts(wire, call.input("self"))))
 
     return wire_function
 
@@ -305,7 +305,7 @@ def _linear(function: AtenFn) -> AtenFn:
         def of(part: Wired) -> Wired:
             return _one(wire, function(call.with_tensors(PART[call.kind], {"self": part.outlet}), wire))
 
-        real, imaginary = parts(wire, wire.cast(call.tensor("self"), call.kind))
+        real, imaginary = parts(wire, wire.cast(call.input("self"), call.kind))
         return joined(of(real), of(imaginary))
 
     return wire_each
@@ -326,7 +326,7 @@ def _bilinear(function: AtenFn, first: str, second: str) -> AtenFn:
 
     def wire_product(call: Call, wire: NodeWiring) -> Wired:
         kind = PART[call.kind]
-        a, b = (parts(wire, wire.cast(call.tensor(name), call.kind)) for name in (first, second))
+        a, b = (parts(wire, wire.cast(call.input(name), call.kind)) for name in (first, second))
 
         def of(i: int, j: int) -> Wired:
             return _one(wire, function(call.with_tensors(kind, {first: a[i].outlet, second: b[j].outlet}), wire))
@@ -343,7 +343,7 @@ for _name, _second in (("mm", "mat2"), ("bmm", "mat2"), ("matmul", "other"), ("m
 @aten(ROWS, "complex.linear")
 def linear(call: Call, wire: NodeWiring) -> Wired:
     """X times the transposed weights, plus a bias"""
-    bias = call.optional("bias")
+    bias = call.optional_input("bias")
     without = call.with_tensors(call.kind, {"bias": None})
     product = _one(wire, _bilinear(matmul.linear, "input", "weight")(without, wire))
     if bias is None:
@@ -354,7 +354,7 @@ def linear(call: Call, wire: NodeWiring) -> Wired:
 @aten(ROWS, "complex._to_copy")
 def to(call: Call, wire: NodeWiring) -> OutletId:
     """In another type; of complex numbers, real ones are the real parts"""
-    x, kind = call.tensor("self"), call.kind
+    x, kind = call.input("self"), call.kind
     if wire.dtype(x).is_complex() and not kind.is_complex() and not kind.is_bool():
         x = parts(wire, x)[0].outlet
     return wire.cast(x, kind)

@@ -21,17 +21,17 @@ ROWS = Rows()
 def cat(call: Call, wire: NodeWiring) -> OutletId:
     """One behind the other along an axis; empty vectors are left out, whatever the others are"""
     rank = call.result.dim()
-    given = [x for x in call.tensors("tensors") if wire.rank(x) == rank]
+    given = [x for x in call.inputs("tensors") if wire.rank(x) == rank]
     parts = [wire.cast(x, call.kind) for x in given]
-    axis = wire.axis(int(call.value("dim")), rank)
+    axis = call.axis("dim", rank)
     return parts[0] if len(parts) == 1 else wire.op(TypedConcat(axis), *parts)
 
 
 @aten(ROWS, "aten.stack")
 def stack(call: Call, wire: NodeWiring) -> OutletId:
     """One behind the other along a new axis"""
-    axis = wire.axis(int(call.value("dim")), call.result.dim())
-    parts = [wire.unsqueeze(wire.cast(x, call.kind), [axis]) for x in call.tensors("tensors")]
+    axis = call.axis("dim", call.result.dim())
+    parts = [wire.unsqueeze(wire.cast(x, call.kind), [axis]) for x in call.inputs("tensors")]
     return parts[0] if len(parts) == 1 else wire.op(TypedConcat(axis), *parts)
 
 
@@ -39,8 +39,8 @@ def stack(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.unbind.int", "aten.unbind_copy.int")
 def split(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """Pieces along an axis, as long as PyTorch tells; ``unbind`` leaves the axis out"""
-    x = call.tensor("self")
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    x = call.input("self")
+    axis = call.axis("dim", wire.rank(x))
     alone = "unbind" in call.name
     pieces: list[OutletId] = []
     start = 0

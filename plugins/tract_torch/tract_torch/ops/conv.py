@@ -26,7 +26,7 @@ def conv(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.convolution", "aten._convolution", "aten.convolution_overrideable")
 def convolution(call: Call, wire: NodeWiring) -> OutletId:
     """A convolution, or a transposed one"""
-    return _convolution(call, wire, transposed=bool(call.value("transposed")))
+    return _convolution(call, wire, transposed=call.flag("transposed"))
 
 
 @aten(ROWS, "aten.conv_transpose1d", "aten.conv_transpose2d", "aten.conv_transpose3d")
@@ -36,7 +36,7 @@ def deconv(call: Call, wire: NodeWiring) -> OutletId:
 
 
 def _convolution(call: Call, wire: NodeWiring, *, transposed: bool) -> OutletId:
-    x, kernel, bias = call.tensor("input"), call.tensor("weight"), call.optional("bias")
+    x, kernel, bias = call.input("input"), call.input("weight"), call.optional_input("bias")
     if wire.rank(x) == wire.rank(kernel) - 1:  # one item without an axis of items
         return wire.squeeze(_wired(call, wire, (wire.unsqueeze(x, [0]), kernel, bias), transposed=transposed), [0])
     return _wired(call, wire, (x, kernel, bias), transposed=transposed)
@@ -56,13 +56,13 @@ def _wired(
         DataFormat.NCHW,
         tuple(int(size) for size in sizes),
         _padding(call, spatial),
-        tuple(call.each("dilation", spatial)),
-        tuple(call.each("stride", spatial)),
+        call.each("dilation", spatial),
+        call.each("stride", spatial),
     )
-    groups = int(call.value("groups"))
+    groups = call.integer("groups")
     if not transposed:
         return wire.cast(wire.op(Conv(pool, KernelFormat.OIHW, groups), x, kernel, bias), call.kind)
-    adjustments = tuple(call.each("output_padding", spatial))
+    adjustments = call.each("output_padding", spatial)
     deconv = Deconv(pool, KernelFormat.OIHW, adjustments, groups)
     return wire.cast(wire.op(deconv, x, _turned(wire, kernel, groups), bias), call.kind)
 
@@ -79,5 +79,5 @@ def _padding(call: Call, spatial: int) -> Explicit | SameUpper | Valid:
     given = call.value("padding")
     if isinstance(given, str):
         return SameUpper() if given == "same" else Valid()
-    pads = tuple(call.each("padding", spatial))
+    pads = call.each("padding", spatial)
     return Explicit(pads, pads)

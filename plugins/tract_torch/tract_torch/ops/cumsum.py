@@ -30,9 +30,9 @@ _KINDS: Final[dict[str, type[Running]]] = {
 @aten(ROWS, "aten.cumsum", "aten.cumprod", "aten.logcumsumexp")
 def running(call: Call, wire: NodeWiring) -> OutletId:
     """The sum, the product, or the logarithm of the sum of exponentials, of the elements so far, along one axis"""
-    x = wire.cast(call.tensor("self"), call.kind)
+    x = wire.cast(call.input("self"), call.kind)
     kind = _KINDS[call.name.split(".")[1]]
-    return wire.op(kind(wire.axis(int(call.value("dim")), wire.rank(x))), x) if wire.rank(x) else x
+    return wire.op(kind(call.axis("dim", wire.rank(x))), x) if wire.rank(x) else x
 
 
 @aten(ROWS, "aten.cummax", "aten.cummin")
@@ -41,10 +41,10 @@ def extremes(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 
     An element that is the extreme so far gives its place; the largest such place is that of the last one.
     """
-    x = call.tensor("self")
+    x = call.input("self")
     if not wire.rank(x):
         return x, wire.const(0)
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    axis = call.axis("dim", wire.rank(x))
     numbers = wire.cast(x, DatumType.U8) if call.kind is DatumType.BOOL else x
     found = wire.op(_KINDS[call.name.split(".")[1]](axis), numbers)
     extreme = wire.binary(Eq(), numbers, found)

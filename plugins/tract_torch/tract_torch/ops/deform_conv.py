@@ -18,14 +18,12 @@ ROWS = Rows()
 @aten(ROWS, "torchvision.deform_conv2d")
 def deform_conv(call: Call, wire: NodeWiring) -> OutletId:
     """A convolution with offsets, and factors where they are used"""
-    stride, pad, dilation = (
-        [int(call.value(f"{one}_{axis}")) for axis in "hw"] for one in ("stride", "pad", "dilation")
-    )
-    groups = int(call.value("groups")), int(call.value("offset_groups"))
+    stride, pad, dilation = ([call.integer(f"{one}_{axis}") for axis in "hw"] for one in ("stride", "pad", "dilation"))
+    groups = call.integer("groups"), call.integer("offset_groups")
     op = DeformConv(tuple(stride), tuple(dilation), tuple(pad), tuple(pad), *groups)
-    x, kernel, offset, mask = (call.tensor(name) for name in ("input", "weight", "offset", "mask"))
-    if not call.value("use_mask"):
+    x, kernel, offset, mask = (call.input(name) for name in ("input", "weight", "offset", "mask"))
+    if not call.flag("use_mask"):
         reads = product(wire.shape(kernel)[2:]) * op.offset_group
         whole = np.ones((1, 1, 1, 1), wire.dtype(x).numpy)
         mask = wire.broadcast(wire.const(whole), (wire.shape(offset)[0], reads, *wire.shape(offset)[2:]))
-    return wire.op(op, x, kernel, offset, call.tensor("bias"), mask)
+    return wire.op(op, x, kernel, offset, call.input("bias"), mask)

@@ -56,21 +56,21 @@ _ROUNDING: Final[dict[str, TypedOp]] = {"ceil": core.Ceil(), "floor": core.Floor
 
 def _of_floats(op: TypedOp) -> AtenFn:
     def wire_floats(call: Call, wire: NodeWiring) -> OutletId:
-        return wire.op(op, wire.cast(call.tensor("self"), call.kind))
+        return wire.op(op, wire.cast(call.input("self"), call.kind))
 
     return wire_floats
 
 
 def _of_all(op: TypedOp) -> AtenFn:
     def wire_all(call: Call, wire: NodeWiring) -> OutletId:
-        return wire.op(op, call.tensor("self"))
+        return wire.op(op, call.input("self"))
 
     return wire_all
 
 
 def _rounded(op: TypedOp) -> AtenFn:
     def wire_rounded(call: Call, wire: NodeWiring) -> OutletId:
-        x = call.tensor("self")
+        x = call.input("self")
         return wire.op(op, x) if wire.dtype(x).is_float() else x
 
     return wire_rounded
@@ -84,7 +84,7 @@ for _names, _wired in ((_FLOATS, _of_floats), (_SAME, _of_all), (_ROUNDING, _rou
 @aten(ROWS, "aten.sign", "aten.sgn")
 def sign(call: Call, wire: NodeWiring) -> Wired:
     """-1, 0 or 1; 0 of what is not a number"""
-    x = Wired(wire, call.tensor("self"))
+    x = call.tensor("self")
     if x.dtype.is_bool():
         return x
     found = x.sign()
@@ -94,38 +94,38 @@ def sign(call: Call, wire: NodeWiring) -> Wired:
 @aten(ROWS, "aten.relu")
 def relu(call: Call, wire: NodeWiring) -> Wired:
     """max(x, 0)"""
-    return Wired(wire, call.tensor("self")).maximum(0)
+    return call.tensor("self").maximum(0)
 
 
 @aten(ROWS, "aten.gelu")
 def gelu(call: Call, wire: NodeWiring) -> OutletId:
     """X times the share of normal numbers below x, or the usual approximation of it by tanh"""
     op = core.GeluApproximate() if call.value("approximate") == "tanh" else core.GeluExact()
-    return wire.op(op, call.tensor("self"))
+    return wire.op(op, call.input("self"))
 
 
 @aten(ROWS, "aten.leaky_relu")
 def leaky_relu(call: Call, wire: NodeWiring) -> OutletId:
     """x, or a share of it below 0"""
-    return wire.op(core.LeakyRelu(float(call.value("negative_slope"))), call.tensor("self"))
+    return wire.op(core.LeakyRelu(call.number("negative_slope")), call.input("self"))
 
 
 @aten(ROWS, "aten.hardtanh")
 def hardtanh(call: Call, wire: NodeWiring) -> Wired:
     """x, not below one number and not above another one"""
-    return _between(Wired(wire, call.tensor("self")), call.value("min_val"), call.value("max_val"))
+    return _between(call.tensor("self"), call.value("min_val"), call.value("max_val"))
 
 
 @aten(ROWS, "aten.hardsigmoid")
 def hardsigmoid(call: Call, wire: NodeWiring) -> Wired:
     """A straight line from 0 at -3 to 1 at 3"""
-    return _between(Wired(wire, call.tensor("self")) + 3, 0, 6) * (1 / 6)
+    return _between(call.tensor("self") + 3, 0, 6) * (1 / 6)
 
 
 @aten(ROWS, "aten.clamp")
 def clamp(call: Call, wire: NodeWiring) -> OutletId:
     """x, not below one number or tensor and not above another one, where they are given"""
-    x = wire.cast(call.tensor("self"), call.kind)
+    x = wire.cast(call.input("self"), call.kind)
     for name, op in (("min", Max()), ("max", Min())):
         x = wire.binary(op, x, call.operand(name, wire, call.kind)) if call.has(name) else x
     return x
@@ -139,7 +139,7 @@ def _between(x: Wired, low: float | None, high: float | None) -> Wired:
 @aten(ROWS, "aten.trunc")
 def trunc(call: Call, wire: NodeWiring) -> Wired:
     """To the nearest integer on the way to 0"""
-    x = Wired(wire, call.tensor("self"))
+    x = call.tensor("self")
     return towards_zero(x) if x.dtype.is_float() else x
 
 
@@ -151,7 +151,7 @@ def towards_zero(x: Wired) -> Wired:
 @aten(ROWS, "aten.exp2")
 def exp2(call: Call, wire: NodeWiring) -> Wired:
     """2 to the power x"""
-    return 2 ** Wired(wire, call.tensor("self")).cast(call.kind)
+    return 2 ** call.tensor("self").cast(call.kind)
 
 
 Composed = Callable[[Call, Wired], Wired]
@@ -167,7 +167,7 @@ def composed(*names: str) -> Callable[[Composed], Composed]:
     def offer(function: Composed) -> Composed:
         @aten(ROWS, *names)
         def wire_composed(call: Call, wire: NodeWiring) -> Wired:
-            return function(call, Wired(wire, call.tensor("self")).cast(computed_in(call.kind))).cast(call.kind)
+            return function(call, call.tensor("self").cast(computed_in(call.kind))).cast(call.kind)
 
         return function
 
@@ -217,7 +217,7 @@ def wire_expm1(x: Wired) -> Wired:
 @composed("aten.elu")
 def elu(call: Call, x: Wired) -> Wired:
     """x, or exp(x) - 1 below 0, with a factor for each"""
-    alpha, scale, inner = (float(call.value(name)) for name in ("alpha", "scale", "input_scale"))
+    alpha, scale, inner = (call.number(name) for name in ("alpha", "scale", "input_scale"))
     below = wire_expm1(times(x.minimum(0), inner))
     return (x > 0).where(times(x, scale), times(below, alpha * scale))
 
@@ -225,10 +225,10 @@ def elu(call: Call, x: Wired) -> Wired:
 @composed("aten.softplus")
 def softplus(call: Call, x: Wired) -> Wired:
     """ln(1 + exp(beta x)) / beta; x itself above a threshold"""
-    beta = float(call.value("beta"))
+    beta = call.number("beta")
     scaled = times(x, beta)
     smooth = times(wire_log1p(scaled.exp()), 1 / beta)
-    return (scaled > float(call.value("threshold"))).where(x, smooth)
+    return (scaled > call.number("threshold")).where(x, smooth)
 
 
 @composed("aten.log_sigmoid")
@@ -246,14 +246,14 @@ def times(x: Wired, factor: float) -> Wired:
 @aten(ROWS, "aten.round.default")
 def round_half_to_even(call: Call, wire: NodeWiring) -> OutletId:
     """To the nearest integer, the even one of two"""
-    x = call.tensor("self")
+    x = call.input("self")
     return wire.op(core.RoundHalfToEven(), x) if wire.dtype(x).is_float() else x
 
 
 @composed("aten.round.decimals")
 def round_decimals(call: Call, x: Wired) -> Wired:
     """To so many places behind the point, or before it"""
-    decimals = int(call.value("decimals"))
+    decimals = call.integer("decimals")
     if x.dtype.is_integer():
         return x
     if not decimals:
@@ -267,7 +267,7 @@ def round_decimals(call: Call, x: Wired) -> Wired:
 @aten(ROWS, "aten.signbit")
 def signbit(call: Call, wire: NodeWiring) -> Wired:
     """Whether an element is negative, -0.0 too. Of what is not a number no sign is told"""
-    x = Wired(wire, call.tensor("self"))
+    x = call.tensor("self")
     return is_negative(x.cast(DatumType.U8) if x.dtype.is_bool() else x)
 
 
@@ -287,7 +287,7 @@ def angle(_: Call, x: Wired) -> Wired:
 @aten(ROWS, "aten.frexp")
 def frexp(call: Call, wire: NodeWiring) -> tuple[Wired, Wired]:
     """X = m 2^e, m at least a half and below 1 in magnitude, or 0; of what is not finite, m is x and e is 0"""
-    given = Wired(wire, call.tensor("self"))
+    given = call.tensor("self")
     x = given.cast(DatumType.F64)
     size = abs(x)
     plain = (size > 0) & (size < inf)
@@ -304,16 +304,16 @@ def frexp(call: Call, wire: NodeWiring) -> tuple[Wired, Wired]:
 @aten(ROWS, "aten.rrelu_with_noise_functional")
 def rrelu(call: Call, wire: NodeWiring) -> OutletId:
     """x, or below 0 the middle one of the shares of it that training draws"""
-    if call.value("training"):
+    if call.flag("training"):
         raise Unsupported("rrelu that draws its slopes", hint="call eval() on the module")
-    slope = (float(call.value("lower")) + float(call.value("upper"))) / 2
-    return wire.op(core.LeakyRelu(slope), call.tensor("self"))
+    slope = (call.number("lower") + call.number("upper")) / 2
+    return wire.op(core.LeakyRelu(slope), call.input("self"))
 
 
 @aten(ROWS, "aten.isnan", "aten.isinf")
 def tests(call: Call, wire: NodeWiring) -> OutletId:
     """Whether an element is not a number, or infinite; no integer is"""
-    x = call.tensor("self")
+    x = call.input("self")
     if not wire.dtype(x).is_float():
         return wire.broadcast(wire.const(np.zeros((1,) * wire.rank(x), bool)), wire.shape(x))
     return wire.op(core.IsNan() if "isnan" in call.name else core.IsInf(), x)
@@ -322,11 +322,11 @@ def tests(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.logical_not")
 def logical_not(call: Call, wire: NodeWiring) -> OutletId:
     """Whether an element is 0"""
-    return wire.op(core.Not(), wire.cast(call.tensor("self"), DatumType.BOOL))
+    return wire.op(core.Not(), wire.cast(call.input("self"), DatumType.BOOL))
 
 
 @aten(ROWS, "aten.bitwise_not")
 def bitwise_not(call: Call, wire: NodeWiring) -> OutletId:
     """The other bits; of booleans, the other one"""
-    x = call.tensor("self")
+    x = call.input("self")
     return wire.op(core.Not() if wire.dtype(x) is DatumType.BOOL else core.BitNot(), x)

@@ -9,13 +9,11 @@ import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim
-from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Div, Ge, Max, Mul, Ne, Sub
 from tract_core.ops.cumsum import CumSum
 from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scatter import Reduction, ScatterElements, ScatterNd
-from tract_core.ops.slice import Slice
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
@@ -27,42 +25,33 @@ _JOINED: Final[dict[int, Reduction]] = {_SUM: "add", _MEAN: "add", _MAX: "max"}
 
 
 @aten(ROWS, "aten._embedding_bag", "aten._embedding_bag_forward_only")
-def embedding_bag(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def embedding_bag(call: Call, wire: NodeWiring) -> Sequence[Wired]:
     """The sum, mean or maximum of the rows of each bag, 0 for an empty one; what else PyTorch computes is left out"""
-    table, indices = call.tensor("weight"), wire.i64(call.tensor("indices"))
-    mode, shape, kind = int(call.value("mode")), call.shape(), call.kind
-    bags = _bags(wire, wire.i64(call.tensor("offsets")), wire.shape(indices)[0])
-    rows = wire.op(Gather(0), table, indices)
+    table, indices = call.tensor("weight"), call.tensor("indices").cast(DatumType.I64)
+    mode, shape, kind = call.integer("mode"), call.shape(), call.kind
+    bags = _bags(call.tensor("offsets").cast(DatumType.I64), indices.shape[0])
+    rows = table.op(Gather(0), indices)
     if call.has("per_sample_weights"):
-        rows = wire.binary(Mul(), rows, wire.unsqueeze(call.tensor("per_sample_weights"), [1]))
-    counted = wire.broadcast(wire.const(np.ones(1, np.int64)), wire.shape(indices))
-    start = wire.const(np.array(-np.inf if mode == _MAX else 0, kind.numpy).reshape(1, 1))
-    padding = _padding(call, wire, table)
-    if padding is not None:
-        counted = wire.i64(wire.binary(Ne(), indices, padding))
-        kept = wire.unsqueeze(wire.cast(counted, DatumType.BOOL), [1])
-        rows = wire.select(kept, rows, start)
-    column = wire.unsqueeze(bags, [1])
-    joined = wire.op(ScatterNd(_JOINED[mode]), wire.broadcast(start, shape), column, rows)
+        rows = rows * call.tensor("per_sample_weights")[:, None]
+    counted = Wired(wire, wire.const(np.ones(1, np.int64))).broadcast(indices.shape)
+    start = Wired(wire, wire.const(np.array(-np.inf if mode == _MAX else 0, kind.numpy).reshape(1, 1)))
+    padding = call.integer("padding_idx")  # from the front; -1 stands for none
+    if padding >= 0:
+        counted = indices.ne(padding).cast(DatumType.I64)
+        rows = counted.cast(DatumType.BOOL)[:, None].where(rows, start)
+    column = bags[:, None]
+    joined = start.broadcast(shape).op(ScatterNd(_JOINED[mode]), column, rows)
     if mode == _SUM:
         return [joined]
-    none = wire.broadcast(wire.const([0]), shape[:1])
-    sizes = wire.unsqueeze(wire.op(ScatterElements(0, "add"), none, bags, counted), [1])
-    one = wire.const(np.ones((1, 1), np.int64))
-    if mode == _MEAN:
-        return [wire.binary(Div(), joined, wire.cast(wire.binary(Max(), sizes, one), kind))]
-    return [wire.select(wire.binary(Ge(), sizes, one), joined, wire.const(np.zeros((1, 1), kind.numpy)))]
+    none = Wired(wire, wire.const([0])).broadcast(shape[:1])
+    sizes = none.op(ScatterElements(0, "add"), bags, counted)[:, None]
+    return [joined / sizes.maximum(1).cast(kind) if mode == _MEAN else (sizes >= 1).where(joined, 0)]
 
 
-def _bags(wire: NodeWiring, offsets: OutletId, count: Dim) -> OutletId:
+def _bags(offsets: Wired, count: Dim) -> Wired:
     """The bag of each index: how many bags have begun there, but for the first one."""
-    none = wire.broadcast(wire.const([0]), (count + 1,))
-    ones = wire.broadcast(wire.const([1]), wire.shape(offsets))
-    begun = wire.op(ScatterElements(0, "add"), none, offsets, ones)
-    return wire.binary(Sub(), wire.op(CumSum(0), wire.op(Slice(0, 0, count), begun)), wire.const([1]))
-
-
-def _padding(call: Call, wire: NodeWiring, table: OutletId) -> OutletId | None:
-    """The index that counts for nothing, from the front, where there is one: -1 stands for none."""
-    index = int(call.value("padding_idx"))
-    return wire.const([index]) if index >= 0 else None
+    wire = offsets.wire
+    none = Wired(wire, wire.const([0])).broadcast((count + 1,))
+    ones = Wired(wire, wire.const([1])).broadcast(offsets.shape)
+    begun = none.op(ScatterElements(0, "add"), offsets, ones)
+    return begun.part(0, 0, count).op(CumSum(0)) - 1

@@ -31,8 +31,8 @@ _BY_ROOT, _BY_COUNT = 1, 2
 """By what a transform is divided: the root of the number of elements, or the number; else nothing."""
 
 
-def _axes(call: Call, wire: NodeWiring, x: OutletId) -> list[int]:
-    return wire.axes(call.ints("dim"), wire.rank(x))
+def _axes(call: Call, wire: NodeWiring, x: OutletId) -> Sequence[int]:
+    return call.axes("dim", wire.rank(x))
 
 
 def _divided(wire: NodeWiring, x: OutletId, counts: Sequence[Dim], norm: int) -> OutletId:
@@ -45,10 +45,10 @@ def _divided(wire: NodeWiring, x: OutletId, counts: Sequence[Dim], norm: int) ->
 @aten(ROWS, "aten._fft_r2c")
 def fft_of_real(call: Call, wire: NodeWiring) -> OutletId:
     """Real numbers to their frequencies, of which those of the last axis may be half"""
-    x, norm = call.tensor("self"), int(call.value("normalization"))
+    x, norm = call.input("self"), call.integer("normalization")
     axes = _axes(call, wire, x)
     pairs = wire.op(Fft(axes[-1]), pairs_of_real(wire, wire.unsqueeze(x, [wire.rank(x)])))
-    if call.value("onesided"):
+    if call.flag("onesided"):
         pairs = first_half(wire, pairs, axes[-1])
     for axis in axes[:-1]:
         pairs = wire.op(Fft(axis), pairs)
@@ -58,18 +58,18 @@ def fft_of_real(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten._fft_c2c")
 def fft_of_complex(call: Call, wire: NodeWiring) -> OutletId:
     """Complex numbers to their frequencies, or back"""
-    x, norm = call.tensor("self"), int(call.value("normalization"))
+    x, norm = call.input("self"), call.integer("normalization")
     axes = _axes(call, wire, x)
     pairs = wire.op(ComplexToInnerDim(), x)
     for axis in axes:
-        pairs = wire.op(Fft(axis, inverse=not call.value("forward")), pairs)
+        pairs = wire.op(Fft(axis, inverse=not call.flag("forward")), pairs)
     return wire.op(InnerDimToComplex(), _divided(wire, pairs, [wire.shape(x)[axis] for axis in axes], norm))
 
 
 @aten(ROWS, "aten._fft_c2r")
 def fft_to_real(call: Call, wire: NodeWiring) -> OutletId:
     """Frequencies, of which those of the last axis are half, back to real numbers"""
-    x, norm, last = call.tensor("self"), int(call.value("normalization")), call.dim("last_dim_size")
+    x, norm, last = call.input("self"), call.integer("normalization"), call.dim("last_dim_size")
     axes = _axes(call, wire, x)
     pairs = wire.op(ComplexToInnerDim(), x)
     for axis in axes[:-1]:
@@ -82,8 +82,8 @@ def fft_to_real(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.fft_fftshift", "aten.fft_ifftshift")
 def shift(call: Call, wire: NodeWiring) -> OutletId:
     """The second half of each axis before the first one, which has one more of an odd size; or the other way round"""
-    x = call.tensor("self")
-    axes = wire.axes(call.ints("dim"), wire.rank(x)) if call.has("dim") else range(wire.rank(x))
+    x = call.input("self")
+    axes = call.axes("dim", wire.rank(x)) if call.has("dim") else range(wire.rank(x))
     for axis in axes:
         size = wire.shape(x)[axis]
         middle = size // 2 if "ifftshift" in call.name else (size + 1) // 2
@@ -95,15 +95,15 @@ def shift(call: Call, wire: NodeWiring) -> OutletId:
 def frequencies(call: Call, wire: NodeWiring) -> OutletId:
     """The frequencies that a transform gives, in cycles per unit of the distance of samples"""
     function = np.fft.rfftfreq if "rfftfreq" in call.name else np.fft.fftfreq
-    return wire.const(function(int(call.value("n")), float(call.value("d"))).astype(call.kind.numpy))
+    return wire.const(function(call.integer("n"), call.number("d")).astype(call.kind.numpy))
 
 
 def _window(call: Call, wire: NodeWiring, like: OutletId, frame: int) -> OutletId | None:
     """The window, which may be shorter than a frame; None where it is 1 all over."""
-    window = call.optional("window")
-    if window is not None or not call.has("win_length") or int(call.value("win_length")) == frame:
+    window = call.optional_input("window")
+    if window is not None or not call.has("win_length") or call.integer("win_length") == frame:
         return window
-    return wire.const(np.ones(int(call.value("win_length")), wire.dtype(like).numpy))
+    return wire.const(np.ones(call.integer("win_length"), wire.dtype(like).numpy))
 
 
 def _of_frame(wire: NodeWiring, window: OutletId, frame: int) -> OutletId:
@@ -116,14 +116,14 @@ def _of_frame(wire: NodeWiring, window: OutletId, frame: int) -> OutletId:
 @aten(ROWS, "aten.stft.default", "tract_torch.stft")
 def stft(call: Call, wire: NodeWiring) -> OutletId:
     """The frequencies of the frames of a signal (batch, time): (batch, frequencies, frames)"""
-    x, frame = call.tensor("self"), int(call.value("n_fft"))
-    step = int(call.value("hop_length")) if call.has("hop_length") else frame // 4
+    x, frame = call.input("self"), call.integer("n_fft")
+    step = call.integer("hop_length", frame // 4)
     is_real, time = not wire.dtype(x).is_complex(), wire.rank(x) - 1
     pairs = pairs_of_real(wire, wire.unsqueeze(x, [time + 1])) if is_real else wire.op(ComplexToInnerDim(), x)
     found = _frames(wire, pairs, time, _window(call, wire, pairs, frame), frame=frame, step=step)
-    if call.value("onesided") or (call.value("onesided") is None and is_real):
+    if call.flag("onesided", is_real):
         found = first_half(wire, found, time + 1)
-    found = _divided(wire, found, [frame], _BY_ROOT if call.value("normalized") else 0)
+    found = _divided(wire, found, [frame], _BY_ROOT if call.flag("normalized") else 0)
     found = wire.transpose(found, [*range(time), time + 1, time, time + 2])
     return wire.op(InnerDimToComplex(), found) if call.result.dtype.is_complex else found
 
@@ -149,8 +149,8 @@ def istft(call: Call, wire: NodeWiring) -> OutletId:
     """
     if call.result.dtype.is_complex:
         raise Unsupported("a complex signal of istft", hint="leave return_complex away")
-    x, frame = call.tensor("self"), int(call.value("n_fft"))
-    step = int(call.value("hop_length")) if call.has("hop_length") else frame // 4
+    x, frame = call.input("self"), call.integer("n_fft")
+    step = call.integer("hop_length", frame // 4)
     rank, count = wire.rank(x), wire.shape(x)[-1]
     frames = _signals(call, wire, wire.transpose(x, [*range(rank - 2), rank - 1, rank - 2]), frame)
     given = _window(call, wire, frames, frame)
@@ -169,13 +169,13 @@ def _signals(call: Call, wire: NodeWiring, x: OutletId, frame: int) -> OutletId:
     """The signal of each frame: (batch, frames, time in the frame)."""
     axis, pairs = wire.rank(x) - 1, wire.op(ComplexToInnerDim(), x)
     found = real_inverse(wire, pairs, axis, wire.const(frame))  # which needs no more than half of the frequencies
-    norm = _BY_ROOT if call.value("normalized") else _BY_COUNT
+    norm = _BY_ROOT if call.flag("normalized") else _BY_COUNT
     return _divided(wire, wire.squeeze(found, [axis + 1]), [frame], norm)
 
 
 def _trimmed(call: Call, wire: NodeWiring, pair: tuple[OutletId, OutletId], length: Dim, frame: int) -> OutletId:
     """The signal by its envelope, from the middle of the first frame to that of the last one, or of a given length."""
-    start = frame // 2 if call.value("center") else 0
+    start = frame // 2 if call.flag("center") else 0
     end = start + call.dim("length") if call.has("length") else length - start
     inside = dim_min(end, length)
     signal, envelope = (wire.op(Slice(wire.rank(x) - 1, start, inside), x) for x in pair)

@@ -72,7 +72,7 @@ def triangle(call: Call, wire: NodeWiring) -> OutletId:
     """Rows and columns of the elements on and below a diagonal, or on and above it"""
     sizes = [call.dim(name) for name in ("row", "col")]
     ones = wire.broadcast(wire.const(np.ones((1, 1), np.int64)), sizes)
-    kept = wire.op(Trilu("triu" in call.name), ones, wire.const(int(call.value("offset"))))
+    kept = wire.op(Trilu("triu" in call.name), ones, wire.const(call.integer("offset")))
     return wire.cast(wire.op(NonZero(call.shape()[1]), kept), call.kind)
 
 

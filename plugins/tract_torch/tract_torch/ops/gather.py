@@ -11,16 +11,14 @@ from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim, product
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Sub
+from tract_core.ops.binary import Add
 from tract_core.ops.compress import Compress
-from tract_core.ops.concat import TypedConcat
 from tract_core.ops.cumsum import CumSum
 from tract_core.ops.fill import DynFill
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.ops.node_wiring import NodeWiring
-from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scatter import ScatterElements
-from tract_core.ops.slice import Slice
+from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
@@ -32,25 +30,25 @@ ROWS = Rows()
 @aten(ROWS, "aten.embedding")
 def embedding(call: Call, wire: NodeWiring) -> OutletId:
     """Rows of a table"""
-    return wire.op(Gather(0), call.tensor("weight"), wire.i64(call.tensor("indices")))
+    return wire.op(Gather(0), call.input("weight"), wire.i64(call.input("indices")))
 
 
 @aten(ROWS, "aten.index_select")
 def index_select(call: Call, wire: NodeWiring) -> OutletId:
     """Positions of an axis"""
-    x, index = call.tensor("self"), wire.sizes(call.tensor("index"))
+    x, index = call.input("self"), wire.sizes(call.input("index"))
     if not wire.rank(x):
         return wire.squeeze(wire.op(Gather(0), wire.unsqueeze(x, [0]), index), [0])
-    return wire.op(Gather(wire.axis(int(call.value("dim")), wire.rank(x))), x, index)
+    return wire.op(Gather(call.axis("dim", wire.rank(x))), x, index)
 
 
 @aten(ROWS, "aten.gather")
 def gather(call: Call, wire: NodeWiring) -> OutletId:
     """For each element of the index, the element at that position of an axis"""
-    x, index = call.tensor("self"), wire.i64(call.tensor("index"))
+    x, index = call.input("self"), wire.i64(call.input("index"))
     if not wire.rank(x):
         return wire.squeeze(wire.op(Gather(0), wire.unsqueeze(x, [0]), wire.sizes(index)), [0])
-    return wire.op(GatherElements(wire.axis(int(call.value("dim")), wire.rank(x))), x, index)
+    return wire.op(GatherElements(call.axis("dim", wire.rank(x))), x, index)
 
 
 @aten(ROWS, "aten.index.Tensor", "aten._unsafe_index.Tensor")
@@ -60,7 +58,7 @@ def index(call: Call, wire: NodeWiring) -> OutletId:
     Where these axes are neighbours, what they pick stands in their place, else in front, as in NumPy. A mask stands for
     the positions of what is true in it, along as many axes as it has.
     """
-    x, given = call.tensor("self"), call.tensors_or_none("indices")
+    x, given = call.input("self"), call.optional_inputs("indices")
     found = by_axis(wire, x, given, _count(call, wire, given))
     axes = list(found)
     if len(axes) == 1:
@@ -75,7 +73,7 @@ def index(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.masked_select")
 def masked_select(call: Call, wire: NodeWiring) -> OutletId:
     """The elements where a mask holds, as a list; both stretch to one shape"""
-    x, mask = wire.ranks(call.tensor("self"), call.tensor("mask"))
+    x, mask = wire.ranks(call.input("self"), call.input("mask"))
     shape = common_shape(wire, [x, mask])
     x, mask = (wire.reshape(wire.broadcast(one, shape), (product(shape),)) for one in (x, mask))
     return wire.op(Compress(0, call.shape()[0]), x, mask)
@@ -96,10 +94,10 @@ def _count(call: Call, wire: NodeWiring, given: Sequence[OutletId | None]) -> Di
 @aten(ROWS, "aten.diagonal")
 def diagonal_of(call: Call, wire: NodeWiring) -> OutletId:
     """A diagonal of two axes, as a last axis"""
-    x = call.tensor("self")
-    a, b = (wire.axis(int(call.value(name)), wire.rank(x)) for name in ("dim1", "dim2"))
+    x = call.input("self")
+    a, b = (call.axis(name, wire.rank(x)) for name in ("dim1", "dim2"))
     rest = [axis for axis in range(wire.rank(x)) if axis not in (a, b)]
-    places = diagonal(wire, wire.shape(x)[a], wire.shape(x)[b], int(call.value("offset")))
+    places = diagonal(wire, wire.shape(x)[a], wire.shape(x)[b], call.integer("offset"))
     found = wire.op(GatherNd(0), wire.transpose(x, [a, b, *rest]), places)
     return wire.transpose(found, [*range(1, wire.rank(found)), 0])
 
@@ -107,10 +105,10 @@ def diagonal_of(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.unfold")
 def unfold(call: Call, wire: NodeWiring) -> OutletId:
     """Pieces of an axis, which may overlap: the axis counts them, and a last axis has their elements"""
-    x, step, size = call.tensor("self"), call.value("step"), call.dim("size")
+    x, step, size = call.input("self"), call.value("step"), call.dim("size")
     if not wire.rank(x):
         return wire.broadcast(wire.unsqueeze(x, [0]), call.shape())
-    axis = wire.axis(int(call.value("dimension")), wire.rank(x))
+    axis = call.axis("dimension", wire.rank(x))
     starts = wire.unsqueeze(steps(wire, 0, call.shape()[axis], step), [1])
     found = wire.op(Gather(axis), x, wire.binary(Add(), starts, steps(wire, 0, size)))
     order = [place for place in range(wire.rank(found)) if place != axis + 1]
@@ -120,27 +118,27 @@ def unfold(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.as_strided", "aten.as_strided_copy")
 def as_strided(call: Call, wire: NodeWiring) -> OutletId:
     """Elements of memory at distances that are given: of a tensor that lies there in its own order"""
-    x = call.tensor("self")
+    x = call.input("self")
     theirs = cast("Any", call.node.args[0]).meta["val"]
     if not theirs.is_contiguous() or theirs.storage_offset() != 0:
         hint = "call contiguous() before, or index with tensors"
         raise Unsupported("as_strided of a tensor that is a view of another one in memory", hint=hint)
-    places = wire.const(call.dim("storage_offset") if call.has("storage_offset") else 0)
+    places = wire.const(call.dim("storage_offset", 0))
     for size, stride in zip(call.dims("size"), call.dims("stride"), strict=True):
         places = wire.binary(Add(), wire.unsqueeze(places, [wire.rank(places)]), steps(wire, 0, size, stride))
     return wire.op(Gather(0), wire.reshape(x, (wire.shape(x).volume,)), places)
 
 
 @aten(ROWS, "aten.repeat_interleave.Tensor")
-def repeat_interleave(call: Call, wire: NodeWiring) -> OutletId:
+def repeat_interleave(call: Call, wire: NodeWiring) -> Wired:
     """Each position as often as the number there says, one after the other
 
     A 1 is added where each position begins; the running sum then counts the positions.
     """
-    repeats = wire.i64(call.tensor("repeats"))
-    zeros = wire.op(DynFill(Constant(np.array(0)), call.shape()), wire.op(Reduce((0,), Reducer.SUM), repeats))
-    begins = wire.binary(Sub(), wire.op(CumSum(0), repeats), repeats)
-    ones = wire.broadcast(wire.const([1]), wire.shape(repeats))
-    begun = wire.op(ScatterElements(0, "add"), wire.op(TypedConcat(0), zeros, wire.const([0])), begins, ones)
-    counted = wire.op(CumSum(0), wire.op(Slice(0, 0, call.shape()[0]), begun))
-    return wire.cast(wire.binary(Sub(), counted, wire.const([1])), call.kind)
+    repeats = call.tensor("repeats").cast(DatumType.I64)
+    zeros = repeats.sum([0]).op(DynFill(Constant(np.array(0)), call.shape()))
+    begins = repeats.op(CumSum(0)) - repeats
+    ones = Wired(wire, wire.const([1])).broadcast(repeats.shape)
+    begun = zeros.concat([zeros.like(0)], 0).op(ScatterElements(0, "add"), begins, ones)
+    counted = begun.part(0, 0, call.shape()[0]).op(CumSum(0))
+    return (counted - 1).cast(call.kind)

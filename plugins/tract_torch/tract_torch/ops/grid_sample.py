@@ -23,12 +23,12 @@ _PADDING: Final = (PaddingMode.ZEROS, PaddingMode.BORDER, PaddingMode.REFLECTION
 def grid_sampler(call: Call, wire: NodeWiring) -> OutletId:
     """The image interpolated at the places in the grid, from -1 to 1"""
     mode, padding = _MODES[call.value("interpolation_mode")], _PADDING[call.value("padding_mode")]
-    op = GridSample(mode, padding, bool(call.value("align_corners")))
-    return wire.op(op, call.tensor("input"), call.tensor("grid"))
+    op = GridSample(mode, padding, call.flag("align_corners"))
+    return wire.op(op, call.input("input"), call.input("grid"))
 
 
 @aten(ROWS, "aten.affine_grid_generator", "tract_torch.affine_grid_generator")
 def affine_grid_generator(call: Call, wire: NodeWiring) -> OutletId:
     """For each place of an image (items, places, coordinates), where the maps bring it"""
     sizes = [wire.const(size) for size in call.dims("size")[2:]]
-    return wire_affine_grid(wire, call.tensor("theta"), sizes, aligned=bool(call.value("align_corners")))
+    return wire_affine_grid(wire, call.input("theta"), sizes, aligned=call.flag("align_corners"))

@@ -27,7 +27,7 @@ def item(call: Call, wire: NodeWiring) -> OutletId:
     The size gets its value from an empty tensor of so many rows, as soon as the number is known. Where it is used as a
     size, the run refuses a negative number.
     """
-    x = wire.number(call.tensor("self"))
+    x = wire.number(call.input("self"))
     size: Any = call.node.meta["val"]
     if isinstance(size, torch.SymInt):
         wire_symbol(wire, call.dim_of(size), x)

@@ -78,10 +78,10 @@ def _identity(x: Wired) -> Wired:
 @aten(ROWS, "aten.linalg_solve", "aten.linalg_inv", "aten.inverse")
 def solve(call: Call, wire: NodeWiring) -> Wired:
     """The solution of systems of equations, of one right side or several; or the inverse"""
-    a = Wired(wire, call.tensor("self" if "inverse" in call.name else "A"))
+    a = call.tensor("self" if "inverse" in call.name else "A")
     if not call.has("B"):
         return _solved(a, _identity(a))
-    b = Wired(wire, call.tensor("B"))
+    b = call.tensor("B")
     if b.rank == 1 or tuple(b.shape) == tuple(a.shape[:-1]):  # PyTorch takes these as vectors
         return _solved(a, b[..., None])[..., 0]
     return _either_side(call, a, b)
@@ -111,14 +111,14 @@ def spectrum(call: Call, wire: NodeWiring) -> Wired:
 
 def _either_side(call: Call, a: Wired, b: Wired) -> Wired:
     """The x of ``a x = b``, or of ``x a = b``."""
-    return _solved(a, b) if call.value("left") else turned(_solved(turned(a), turned(b)))
+    return _solved(a, b) if call.flag("left") else turned(_solved(turned(a), turned(b)))
 
 
 @aten(ROWS, "aten.linalg_solve_triangular")
 def solve_triangular(call: Call, wire: NodeWiring) -> Wired:
     """The solution of systems of equations, of which only one triangle is looked at"""
-    x, b = (Wired(wire, call.tensor(name)) for name in ("self", "B"))
-    return _either_side(call, _triangle(x, upper=call.value("upper"), unit=call.value("unitriangular")), b)
+    x, b = (call.tensor(name) for name in ("self", "B"))
+    return _either_side(call, _triangle(x, upper=call.flag("upper"), unit=call.flag("unitriangular")), b)
 
 
 def _triangle(x: Wired, *, upper: bool, unit: bool = False) -> Wired:
@@ -152,7 +152,7 @@ def logdet(call: Call, wire: NodeWiring) -> Wired:
 
 def _signed_pivots(call: Call, wire: NodeWiring) -> list[Wired]:
     """The pivots, each negated where rows were swapped for it; without the axes of the matrices."""
-    x = Wired(wire, call.tensor("A" if "linalg" in call.name else "self"))
+    x = call.tensor("A" if "linalg" in call.name else "self")
     _, pivots, swaps = _eliminated(x, most_rows(x))
     return [swap.where(pivot * -1, pivot)[..., 0, 0] for pivot, swap in zip(pivots, swaps, strict=True)]
 
@@ -160,23 +160,23 @@ def _signed_pivots(call: Call, wire: NodeWiring) -> list[Wired]:
 @aten(ROWS, "aten.linalg_cholesky", "aten.cholesky")
 def cholesky(call: Call, wire: NodeWiring) -> Wired:
     """The triangle whose product with itself, turned, is the matrix; column by column"""
-    x, columns = Wired(wire, call.tensor("self")), list[Wired]()
+    x, columns = call.tensor("self"), list[Wired]()
     for step in range(most_rows(x)):
         column = x[..., step : step + 1]
         column = column / column[..., step : step + 1, :].sqrt()
         columns.append(column)
         x = x - column * turned(column)
     found = _triangle(columns[0].concat(columns[1:], -1), upper=False)
-    return turned(found) if call.value("upper") else found
+    return turned(found) if call.flag("upper") else found
 
 
 @aten(ROWS, "aten.cholesky_solve", "aten.cholesky_inverse")
 def cholesky_solve(call: Call, wire: NodeWiring) -> Wired:
     """The solution of systems of equations, or the inverse, of a matrix whose triangle of Cholesky is given"""
     inverts = "inverse" in call.name
-    factor = Wired(wire, call.tensor("self" if inverts else "input2"))
-    low = _triangle(turned(factor) if call.value("upper") else factor, upper=False)
-    right = _identity(factor) if inverts else Wired(wire, call.tensor("self"))
+    factor = call.tensor("self" if inverts else "input2")
+    low = _triangle(turned(factor) if call.flag("upper") else factor, upper=False)
+    right = _identity(factor) if inverts else call.tensor("self")
     return _solved(turned(low), _solved(low, right))
 
 
@@ -187,7 +187,7 @@ _TERMS: Final = 12
 @aten(ROWS, "aten.linalg_matrix_exp", "aten.matrix_exp")
 def matrix_exp(call: Call, wire: NodeWiring) -> Wired:
     """The exponential of matrices: Taylor's series of a small part of them, squared again and again; in f64"""
-    x = Wired(wire, call.tensor("self")).cast(DatumType.F64)
+    x = call.tensor("self").cast(DatumType.F64)
     identity, small = _identity(x), x * 2.0**-_HALVINGS
     found = identity
     for term in range(_TERMS, 0, -1):

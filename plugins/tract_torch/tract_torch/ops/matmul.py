@@ -27,7 +27,7 @@ ROWS = Rows()
 @aten(ROWS, "aten.linear")
 def linear(call: Call, wire: NodeWiring) -> OutletId:
     """X times the transposed weights, plus a bias"""
-    x, weight, bias = call.tensor("input"), call.tensor("weight"), call.optional("bias")
+    x, weight, bias = call.input("input"), call.input("weight"), call.optional_input("bias")
     rank = wire.rank(x)
     letters = "abcdefghij"[: rank - 1]
     outputs = "n" if wire.rank(weight) == 2 else ""
@@ -43,7 +43,7 @@ def matmul(call: Call, wire: NodeWiring) -> OutletId:
     """The product of matrices, stacks of them, or vectors"""
     second = {"aten.mm.default": "mat2", "aten.bmm.default": "mat2", "aten.mv.default": "vec"}
     second |= {"aten.dot.default": "tensor", "aten._int_mm.default": "mat2"}
-    found = wire.through(wire_matmul, call.tensor("self"), call.tensor(second.get(call.name, "other")))
+    found = wire.through(wire_matmul, call.input("self"), call.input(second.get(call.name, "other")))
     return wire.cast(found, call.kind)  # narrow integers are summed in wider ones, and wrap around
 
 
@@ -60,7 +60,7 @@ _FACTORS: Final = {
 def addmm(call: Call, wire: NodeWiring) -> Wired:
     """``beta`` times a tensor plus ``alpha`` times a product, computed in f32 where the floats are narrower"""
     name, kind = call.name.split(".")[1], call.kind
-    a, b = (wire.cast(call.tensor(factor), computed_in(kind)) for factor in _FACTORS[name])
+    a, b = (wire.cast(call.input(factor), computed_in(kind)) for factor in _FACTORS[name])
     if name == "addbmm":
         product = wire.op(EinSum(AxesMapping.parse("bij,bjk->ik"), accumulator(wire.dtype(a))), a, b)
     else:
@@ -68,7 +68,7 @@ def addmm(call: Call, wire: NodeWiring) -> Wired:
     product = times(Wired(wire, product), call.value("alpha"))
     beta = call.value("beta")
     if beta:  # by 0, even what is not a number is nothing
-        product = times(Wired(wire, call.tensor("self")).cast(product.dtype), beta) + product
+        product = times(call.tensor("self").cast(product.dtype), beta) + product
     return product.broadcast(call.shape()).cast(kind)
 
 
@@ -76,7 +76,7 @@ def addmm(call: Call, wire: NodeWiring) -> Wired:
 def addmm_activation(call: Call, wire: NodeWiring) -> Wired:
     """The same, and relu or gelu of it"""
     found = addmm(call, wire)
-    return found.op(GeluApproximate()) if call.value("use_gelu") else found.maximum(0)
+    return found.op(GeluApproximate()) if call.flag("use_gelu") else found.maximum(0)
 
 
 @aten(ROWS, "aten._grouped_mm", "transformers.grouped_mm_fallback")
@@ -86,11 +86,11 @@ def grouped_mm(call: Call, wire: NodeWiring) -> OutletId:
     Those before ``offs[0]`` are of the first group, those from there before ``offs[1]`` of the second, and so on; rows
     behind all groups are 0. A matrix is taken for each row, as transformers does with experts in ``batched_mm``.
     """
-    x, weights = (call.tensor(name) for name in (("input", "weight") if call.has("weight") else ("self", "mat2")))
+    x, weights = (call.input(name) for name in (("input", "weight") if call.has("weight") else ("self", "mat2")))
     if call.has("bias") or not call.has("offs") or (wire.rank(x), wire.rank(weights)) != (2, 3):
         raise Unsupported("groups of other than rows, or with a bias, are not supported", hint="give rows and offs")
     place, last = steps(wire, 0, wire.shape(x)[0]), wire.shape(weights)[0] - 1
-    passed = wire.binary(Ge(), wire.unsqueeze(place, [1]), wire.unsqueeze(wire.i64(call.tensor("offs")), [0]))
+    passed = wire.binary(Ge(), wire.unsqueeze(place, [1]), wire.unsqueeze(wire.i64(call.input("offs")), [0]))
     group = wire.squeeze(wire.op(Reduce((1,), Reducer.SUM), wire.i64(passed)), [1])
     own = wire.op(Gather(0), weights, wire.binary(Min(), group, wire.const(last)))
     axes = AxesMapping.parse("tk,tkn->tn")
@@ -103,9 +103,9 @@ def grouped_mm(call: Call, wire: NodeWiring) -> OutletId:
 def trilinear(call: Call, wire: NodeWiring) -> OutletId:
     """The sum over axes of a product of three tensors, each with axes of size 1 put where the others have more"""
     names = ("i1", "i2", "i3")
-    rank = wire.rank(call.tensor("i1")) + len(call.ints("expand1"))
+    rank = wire.rank(call.input("i1")) + len(call.integers("expand1"))
     letters = "abcdefghijklmnop"[:rank]
-    terms = ["".join(c for c in letters if letters.index(c) not in call.ints(f"expand{n}")) for n in (1, 2, 3)]
-    result = "".join(letter for letter in letters if letters.index(letter) not in call.ints("sumdim"))
+    terms = ["".join(c for c in letters if letters.index(c) not in call.integers(f"expand{n}")) for n in (1, 2, 3)]
+    result = "".join(letter for letter in letters if letters.index(letter) not in call.integers("sumdim"))
     axes = AxesMapping.parse(f"{','.join(terms)}->{result}")
-    return wire.op(EinSum(axes, accumulator(call.kind)), *(call.tensor(name) for name in names))
+    return wire.op(EinSum(axes, accumulator(call.kind)), *(call.input(name) for name in names))

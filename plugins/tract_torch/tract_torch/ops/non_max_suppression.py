@@ -20,7 +20,7 @@ ROWS = Rows()
 @aten(ROWS, "torchvision.nms")
 def nms(call: Call, wire: NodeWiring) -> OutletId:
     """The numbers of the boxes that are kept, the best first"""
-    boxes, scores = wire.unsqueeze(call.tensor("dets"), [0]), wire.unsqueeze(call.tensor("scores"), [0, 0])
+    boxes, scores = wire.unsqueeze(call.input("dets"), [0]), wire.unsqueeze(call.input("scores"), [0, 0])
     most = wire.number(wire.const([wire.shape(boxes)[1]]))
     overlap, least = (wire.const(np.array(one, np.float32)) for one in (call.value("iou_threshold"), -inf))
     found = wire.op(NonMaxSuppression(False, call.shape()[0]), boxes, scores, most, overlap, least)

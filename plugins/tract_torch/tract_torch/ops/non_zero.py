@@ -22,13 +22,13 @@ ROWS = Rows()
 @aten(ROWS, "aten.nonzero")
 def coordinates(call: Call, wire: NodeWiring) -> OutletId:
     """The coordinates of all elements that are not zero, one row each"""
-    return wire.transpose(wire.op(NonZero(call.shape()[0]), call.tensor("self")), (1, 0))
+    return wire.transpose(wire.op(NonZero(call.shape()[0]), call.input("self")), (1, 0))
 
 
 @aten(ROWS, "aten.nonzero_numpy")
 def positions(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """For each axis, the positions of all elements that are not zero"""
-    x = call.tensor("self")
+    x = call.input("self")
     (count,) = call.shape()
     return non_zero(wire, x if wire.rank(x) else wire.unsqueeze(x, [0]), count)
 
@@ -36,7 +36,7 @@ def positions(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 @aten(ROWS, "aten.nonzero_static")
 def some_coordinates(call: Call, wire: NodeWiring) -> OutletId:
     """The coordinates of so many elements that are not zero, one row each; where there are fewer, a number instead"""
-    x, size = call.tensor("self"), call.dim("size")
+    x, size = call.input("self"), call.dim("size")
     found = wire.transpose(wire.op(NonZero(wire.symbol("found")), x), (1, 0))
     filler = wire.const(np.full((1, 1), call.value("fill_value"), np.int64))
     filler = wire.broadcast(filler, (size, wire.rank(x)))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import torch
 
 from tract_core.dims import Dim, product
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Div, Mul, Sub
-from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.norm import wire_batch_norm, wire_group_norm, wire_instance_norm, wire_layer_norm
-from tract_core.ops.reduce import Reduce, Reducer, wire_mean
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.ops.elementwise import computed_in, times
@@ -26,149 +24,141 @@ ROWS = Rows()
 @aten(ROWS, "aten.layer_norm")
 def layer_norm(call: Call, wire: NodeWiring) -> OutletId:
     """Standardised over the last axes, times a scale, plus a bias"""
-    x = call.tensor("input")
+    x = call.input("input")
     axis = wire.rank(x) - len(call.dims("normalized_shape"))
-    scale, bias = call.optional("weight"), call.optional("bias")
-    return wire.through(wire_layer_norm, x, axis, eps=float(call.value("eps")), scale=scale, bias=bias)
+    scale, bias = call.optional_input("weight"), call.optional_input("bias")
+    return wire.through(wire_layer_norm, x, axis, eps=call.number("eps"), scale=scale, bias=bias)
 
 
 @aten(ROWS, "aten.group_norm")
 def group_norm(call: Call, wire: NodeWiring) -> OutletId:
     """Each group of channels of each item standardised, times a scale, plus a bias"""
-    x, eps = call.tensor("input"), float(call.value("eps"))
+    x, eps = call.input("input"), call.number("eps")
     scale, bias = _per_channel(call, wire, x)
-    return wire.through(wire_group_norm, x, int(call.value("num_groups")), scale=scale, bias=bias, eps=eps)
+    return wire.through(wire_group_norm, x, call.integer("num_groups"), scale=scale, bias=bias, eps=eps)
 
 
 @aten(ROWS, "aten.native_layer_norm")
-def native_layer_norm(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def native_layer_norm(call: Call, wire: NodeWiring) -> Sequence[OutletId | Wired]:
     """The same, and mean and inverse deviation of each"""
     x = call.tensor("input")
-    axes = range(wire.rank(x) - len(call.dims("normalized_shape")), wire.rank(x))
-    return layer_norm(call, wire), *_statistics(call, wire, x, tuple(axes))
+    axes = range(x.rank - len(call.dims("normalized_shape")), x.rank)
+    return layer_norm(call, wire), *_statistics(call, x, axes)
 
 
 @aten(ROWS, "aten.native_group_norm")
-def native_group_norm(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def native_group_norm(call: Call, wire: NodeWiring) -> Sequence[Wired]:
     """Each group of channels of each item standardised, and mean and inverse deviation of each group"""
-    x, groups = call.tensor("input"), int(call.value("group"))
-    scale, bias = _per_channel(call, wire, x)
-    found = wire.through(wire_group_norm, x, groups, scale=scale, bias=bias, eps=float(call.value("eps")))
-    items, channels, *rest = wire.shape(x)
-    grouped = wire.reshape(x, (items, groups, product((channels, *rest)) // groups))
-    return found, *(wire.squeeze(one, [2]) for one in _statistics(call, wire, grouped, (2,)))
+    x, groups, eps = call.tensor("input"), call.integer("group"), call.number("eps")
+    scale, bias = _per_channel(call, wire, x.outlet)
+    found = x.through(wire_group_norm, groups, scale=scale, bias=bias, eps=eps)
+    items, channels, *rest = x.shape
+    grouped = x.reshape((items, groups, product((channels, *rest)) // groups))
+    return found, *(one.squeeze([2]) for one in _statistics(call, grouped, (2,)))
 
 
-def _statistics(call: Call, wire: NodeWiring, x: OutletId, axes: Sequence[int]) -> list[OutletId]:
+def _statistics(call: Call, x: Wired, axes: Iterable[int]) -> list[Wired]:
     """Mean and inverse deviation over axes, which keep size 1, in the type that PyTorch gives them."""
-    x = wire.cast(x, computed_in(wire.dtype(x)))
-    mean, variance = _moments(wire, x, axes)
-    kinds = (datum_type(one.dtype) for one in call.results[1:3])
-    inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(float(call.value("eps")), variance)))
-    return [wire.cast(one, kind) for one, kind in zip((mean, inverse), kinds, strict=True)]
+    mean, variance = _moments(x.cast(computed_in(x.dtype)), axes)
+    inverse = (variance + call.number("eps")).rsqrt()
+    return _as_results((mean, inverse), call.results[1:3])
 
 
-def _moments(wire: NodeWiring, x: OutletId, axes: Sequence[int]) -> tuple[OutletId, OutletId]:
+def _as_results(found: Iterable[Wired], results: Iterable[torch.Tensor]) -> list[Wired]:
+    """Each in the type that PyTorch gives it; no more than there are results."""
+    return [one.cast(datum_type(like.dtype)) for one, like in zip(found, results, strict=False)]
+
+
+def _moments(x: Wired, axes: Iterable[int]) -> tuple[Wired, Wired]:
     """Mean and variance over axes, which keep size 1."""
-    mean = wire.through(wire_mean, x, axes)
-    return mean, wire.op(Reduce(tuple(axes), Reducer.MEAN_OF_SQUARES), wire.op(Sub(), x, mean))
+    axes = tuple(axes)
+    mean = x.mean(axes)
+    return mean, (x - mean).mean_of_squares(axes)
 
 
 @aten(ROWS, "aten.batch_norm")
-def batch_norm(call: Call, wire: NodeWiring) -> OutletId:
+def batch_norm(call: Call, wire: NodeWiring) -> Wired:
     """Each channel standardised by what is known of it, or by the batch, times a scale, plus a bias"""
-    return _by_batch(call, wire)[0] if call.value("training") else _by_known(call, wire)
+    return _by_batch(call, wire)[0] if call.flag("training") else _by_known(call, wire)
 
 
 @aten(ROWS, "aten._native_batch_norm_legit_no_training", "aten._batch_norm_no_update")
-def batch_norm_no_training(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def batch_norm_no_training(call: Call, wire: NodeWiring) -> Sequence[OutletId | Wired]:
     """Each channel standardised by what is known of it, times a scale, plus a bias; there are no other results"""
     nothing = (wire.const(np.zeros(one.shape, datum_type(one.dtype).numpy)) for one in call.results[1:])
     return _by_known(call, wire), *nothing
 
 
 @aten(ROWS, "aten._native_batch_norm_legit.no_stats")
-def batch_norm_by_batch(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def batch_norm_by_batch(call: Call, wire: NodeWiring) -> Sequence[Wired]:
     """Each channel standardised by the batch, times a scale, plus a bias; its mean and its inverse deviation"""
     return _by_batch(call, wire)
 
 
 @aten(ROWS, "aten._native_batch_norm_legit_functional")
-def batch_norm_in_training(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def batch_norm_in_training(call: Call, wire: NodeWiring) -> Sequence[OutletId | Wired]:
     """The same, and what is known of each channel, moved towards the batch; as PyTorch writes what changes both"""
     names = ("running_mean", "running_var")
-    if not call.value("training"):
-        return *batch_norm_no_training(call, wire), *(call.tensor(name) for name in names)
+    if not call.flag("training"):
+        return *batch_norm_no_training(call, wire), *(call.input(name) for name in names)
     found, mean, inverse = _by_batch(call, wire)
-    axes = [axis for axis in range(wire.rank(found)) if axis != 1]
-    moments = _moments(wire, wire.cast(call.tensor("input"), wire.dtype(mean)), axes)
-    of_batch = [wire.squeeze(one, axes) for one in moments]
-    shape = wire.shape(found)
-    of_batch[1] = _of_sample(wire, of_batch[1], product(shape[axis] for axis in axes))
-    momentum = float(call.value("momentum"))
-    moved = [_moved(wire, call.tensor(name), new, momentum) for name, new in zip(names, of_batch, strict=True)]
-    kinds = (datum_type(one.dtype) for one in call.results[3:])
-    return found, mean, inverse, *(wire.cast(one, kind) for one, kind in zip(moved, kinds, strict=True))
+    axes = [axis for axis in range(found.rank) if axis != 1]
+    new = [one.squeeze(axes) for one in _moments(call.tensor("input").cast(mean.dtype), axes)]
+    new[1] = _of_sample(new[1], product(found.shape[axis] for axis in axes))
+    share = call.number("momentum")
+    moved = [_moved(call.tensor(name), one, share) for name, one in zip(names, new, strict=True)]
+    return found, mean, inverse, *_as_results(moved, call.results[3:])
 
 
-def _of_sample(wire: NodeWiring, variance: OutletId, count: Dim) -> OutletId:
+def _of_sample(variance: Wired, count: Dim) -> Wired:
     """The variance of what a sample is of: the sum of squares is shared by one less than there are."""
-    size, others = (wire.cast(wire.const(one), wire.dtype(variance)) for one in (count, count - 1))
-    return wire.binary(Mul(), variance, wire.binary(Div(), size, others))
+    wire = variance.wire
+    size, others = (Wired(wire, wire.const(one)).cast(variance.dtype) for one in (count, count - 1))
+    return variance * (size / others)
 
 
-def _moved(wire: NodeWiring, old: OutletId, new: OutletId, share: float) -> OutletId:
+def _moved(old: Wired, new: Wired, share: float) -> Wired:
     """A share of the way from an old value to a new one, in the type of the new one."""
-    a, b = Wired(wire, old).cast(wire.dtype(new)), Wired(wire, new)
-    return (a + times(b - a, share)).outlet
+    old = old.cast(new.dtype)
+    return old + times(new - old, share)
 
 
-def _by_known(call: Call, wire: NodeWiring) -> OutletId:
-    x = call.tensor("input")
-    scale, bias = _per_channel(call, wire, x)
-    known = [wire.cast(call.tensor(f"running_{name}"), wire.dtype(scale)) for name in ("mean", "var")]
-    eps = float(call.value("eps"))
-    found = wire.through(
-        wire_batch_norm,
-        wire.cast(x, wire.dtype(scale)),
-        scale=scale,
-        bias=bias,
-        mean=known[0],
-        variance=known[1],
-        eps=eps,
-    )
-    return wire.cast(found, wire.dtype(x))
+def _by_known(call: Call, wire: NodeWiring) -> Wired:
+    x, eps = call.tensor("input"), call.number("eps")
+    scale, bias = _per_channel(call, wire, x.outlet)
+    kind = wire.dtype(scale)
+    mean, variance = (wire.cast(call.input(f"running_{name}"), kind) for name in ("mean", "var"))
+    wide = x.cast(kind)
+    found = wide.through(wire_batch_norm, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
+    return found.cast(x.dtype)
 
 
-def _by_batch(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def _by_batch(call: Call, wire: NodeWiring) -> list[Wired]:
     """The normalised batch, and mean and inverse deviation of each channel."""
-    x = call.tensor("input")
-    scale, bias = _per_channel(call, wire, x)
-    axes = tuple(axis for axis in range(wire.rank(x)) if axis != 1)
-    wide = wire.cast(x, computed_in(wire.dtype(x)))
-    mean, variance = (wire.squeeze(one, axes) for one in _moments(wire, wide, axes))
-    eps = float(call.value("eps"))
-    scale, bias = (wire.cast(one, wire.dtype(wide)) for one in (scale, bias))
-    found = wire.through(wire_batch_norm, wide, scale=scale, bias=bias, mean=mean, variance=variance, eps=eps)
-    inverse = wire.op(Rsqrt(), wire.op(Add(), variance, wire.scalar(eps, variance)))
-    kinds = [datum_type(one.dtype) for one in call.results]
-    several = (wire.cast(one, kind) for one, kind in zip((found, mean, inverse), kinds, strict=False))
-    return list(several)
+    x, eps = call.tensor("input"), call.number("eps")
+    scale, bias = _per_channel(call, wire, x.outlet)
+    axes = tuple(axis for axis in range(x.rank) if axis != 1)
+    wide = x.cast(computed_in(x.dtype))
+    mean, variance = (one.squeeze(axes) for one in _moments(wide, axes))
+    scale, bias = (wire.cast(one, wide.dtype) for one in (scale, bias))
+    m, v = mean.outlet, variance.outlet
+    found = wide.through(wire_batch_norm, scale=scale, bias=bias, mean=m, variance=v, eps=eps)
+    return _as_results((found, mean, (variance + eps).rsqrt()), call.results)
 
 
 @aten(ROWS, "aten.instance_norm")
-def instance_norm(call: Call, wire: NodeWiring) -> OutletId:
+def instance_norm(call: Call, wire: NodeWiring) -> OutletId | Wired:
     """Each channel of each item standardised, times a scale, plus a bias"""
-    if not call.value("use_input_stats"):
+    if not call.flag("use_input_stats"):
         return _by_known(call, wire)
-    x = call.tensor("input")
+    x = call.input("input")
     scale, bias = _per_channel(call, wire, x)
-    return wire.through(wire_instance_norm, x, scale=scale, bias=bias, eps=float(call.value("eps")))
+    return wire.through(wire_instance_norm, x, scale=scale, bias=bias, eps=call.number("eps"))
 
 
 def _per_channel(call: Call, wire: NodeWiring, x: OutletId) -> tuple[OutletId, OutletId]:
     """Scale and bias of each channel, in the wider one of their types and that of x; 1 and 0 where there are none."""
-    given = [call.optional(name) for name in ("weight", "bias")]
+    given = [call.optional_input(name) for name in ("weight", "bias")]
     kind = max((wire.dtype(one) for one in (x, *given) if one is not None), key=lambda one: one.itemsize)
     filled = (
         wire.broadcast(wire.const(np.full(1, value, kind.numpy)), wire.shape(x)[1:2])

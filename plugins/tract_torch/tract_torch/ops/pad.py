@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -24,14 +25,14 @@ _MODES: Final[dict[str, PadMode]] = {"reflect": PadReflect(), "replicate": PadEd
 @aten(ROWS, "aten.pad")
 def pad(call: Call, wire: NodeWiring) -> OutletId:
     """A number, the mirror image, the edge, or the other end around"""
-    x = call.tensor("self")
+    x = call.input("self")
     return _padded(wire, x, call.dims("pad"), _MODES.get(call.value("mode")) or _constant(call, wire, x))
 
 
 @aten(ROWS, "aten.constant_pad_nd")
 def constant_pad(call: Call, wire: NodeWiring) -> OutletId:
     """A number around"""
-    x = call.tensor("self")
+    x = call.input("self")
     return _padded(wire, x, call.dims("pad"), _constant(call, wire, x))
 
 
@@ -42,16 +43,16 @@ def _constant(call: Call, wire: NodeWiring, x: OutletId) -> PadConstant:
 @aten(ROWS, *(f"aten.reflection_pad{rank}d" for rank in (1, 2, 3)))
 def reflection_pad(call: Call, wire: NodeWiring) -> OutletId:
     """The mirror image around"""
-    return _padded(wire, call.tensor("self"), call.dims("padding"), PadReflect())
+    return _padded(wire, call.input("self"), call.dims("padding"), PadReflect())
 
 
 @aten(ROWS, *(f"aten.replication_pad{rank}d" for rank in (1, 2, 3)))
 def replication_pad(call: Call, wire: NodeWiring) -> OutletId:
     """The element at the edge around"""
-    return _padded(wire, call.tensor("self"), call.dims("padding"), PadEdge())
+    return _padded(wire, call.input("self"), call.dims("padding"), PadEdge())
 
 
-def _padded(wire: NodeWiring, x: OutletId, given: list[Dim], mode: PadMode) -> OutletId:
+def _padded(wire: NodeWiring, x: OutletId, given: Sequence[Dim], mode: PadMode) -> OutletId:
     """``given``: how many elements before and after, beginning with the last axis; less than 0 cuts off.
 
     What is mirrored or repeated is from the whole tensor, so that it is cut afterwards.

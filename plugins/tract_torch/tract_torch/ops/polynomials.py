@@ -55,7 +55,7 @@ def _polynomial(first: tuple[float, float], step: Step, *, is_shifted: bool) -> 
         degree = call.value("n")
         if not isinstance(degree, (int, float)) or degree > _MOST:
             raise Unsupported(f"a polynomial of degree {degree}", hint=f"a degree that is a number, up to {_MOST}")
-        x = Wired(wire, call.tensor("x")).cast(DatumType.F64)
+        x = call.tensor("x").cast(DatumType.F64)
         x = _line(x, 2, -1) if is_shifted else x
         before, now = x.like(0), x.like(1)
         for k in range(int(degree)):

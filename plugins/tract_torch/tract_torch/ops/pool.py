@@ -23,21 +23,21 @@ ROWS = Rows()
 @aten(ROWS, "aten.max_pool1d", "aten.max_pool2d", "aten.max_pool3d")
 def max_pool(call: Call, wire: NodeWiring) -> OutletId:
     """The largest element of each window"""
-    return with_items(wire, call.tensor("self"), MaxPool(_pool(call)))[0]
+    return with_items(wire, call.input("self"), MaxPool(_pool(call)))[0]
 
 
 @aten(ROWS, "aten.max_pool2d_with_indices", "aten.max_pool3d_with_indices")
 def max_pool_with_indices(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The largest element of each window, and its place in the channel"""
     if not call.reads(1):
-        return with_items(wire, call.tensor("self"), MaxPool(_pool(call)))
-    return with_places(wire, call.tensor("self"), MaxPool(_pool(call), DatumType.I64))
+        return with_items(wire, call.input("self"), MaxPool(_pool(call)))
+    return with_places(wire, call.input("self"), MaxPool(_pool(call), DatumType.I64))
 
 
 @aten(ROWS, "aten.max_unpool2d", "aten.max_unpool3d")
 def max_unpool(call: Call, wire: NodeWiring) -> OutletId:
     """Zeros, with each element at the place of its channel that it was taken from"""
-    x, places, shape = call.tensor("self"), call.tensor("indices"), call.shape()
+    x, places, shape = call.input("self"), call.input("indices"), call.shape()
     spatial = int(call.name.partition("pool")[2][0])
     kept, taken = shape[: len(shape) - spatial], wire.shape(x)[len(shape) - spatial :]
     zeros = wire.broadcast(wire.scalar(0, x), (*kept, *shape[len(kept) :]))
@@ -51,11 +51,11 @@ def max_unpool(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d")
 def avg_pool(call: Call, wire: NodeWiring) -> OutletId:
     """The mean of each window, or its sum by a number"""
-    x = call.tensor("self")
+    x = call.input("self")
     if not wire.dtype(x).is_float():
         raise Unsupported(f"the means of {wire.dtype(x).short}", hint="make floating-point numbers of them")
     if not call.has("divisor_override"):
-        return with_items(wire, x, SumPool(_pool(call), bool(call.value("count_include_pad"))))[0]
+        return with_items(wire, x, SumPool(_pool(call), call.flag("count_include_pad")))[0]
     (total,) = with_items(wire, wire.cast(x, _wide(wire, x)), SumPool(_pool(call), normalize=False))
     return wire.cast(wire.op(Div(), total, wire.scalar(call.value("divisor_override"), total)), call.kind)
 
@@ -67,10 +67,10 @@ def _wide(wire: NodeWiring, x: OutletId) -> DatumType:
 
 def _pool(call: Call) -> PoolSpec:
     spatial = int(call.name.partition("pool")[2][0])
-    kernel, pads = tuple(call.each("kernel_size", spatial)), tuple(call.each("padding", spatial))
-    strides = tuple(call.each("stride", spatial)) if call.value("stride") else kernel
-    dilations = tuple(call.each("dilation", spatial)) if call.has("dilation") else ()
-    padded = ExplicitOnnxPool(pads, pads, ceil_mode=bool(call.value("ceil_mode")))
+    kernel, pads = call.each("kernel_size", spatial), call.each("padding", spatial)
+    strides = call.each("stride", spatial) if call.value("stride") else kernel
+    dilations = call.each("dilation", spatial) if call.has("dilation") else ()
+    padded = ExplicitOnnxPool(pads, pads, ceil_mode=call.flag("ceil_mode"))
     return PoolSpec(DataFormat.NCHW, kernel, padded, dilations, strides)
 
 

@@ -21,7 +21,7 @@ ROWS = Rows()
 @aten(ROWS, "aten.linalg_qr")
 def qr(call: Call, wire: NodeWiring) -> Sequence[Wired]:
     """An orthogonal matrix and a triangle whose product is the matrix: Householder's reflections, column by column"""
-    r, mode = Wired(wire, call.tensor("A")), call.value("mode")
+    r, mode = call.tensor("A"), call.value("mode")
     rows, columns = most_rows(r), r.shape[-1]
     if not isinstance(columns, int):
         raise Unsupported(f"the QR decomposition of {columns} columns", hint="fix their number")

@@ -46,13 +46,13 @@ def randn(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.uniform")
 def uniform(call: Call, wire: NodeWiring) -> OutletId:
     """Numbers from one up to another one"""
-    return _drawn(call, wire, Distribution.UNIFORM, float(call.value("from")), float(call.value("to")))
+    return _drawn(call, wire, Distribution.UNIFORM, call.number("from"), call.number("to"))
 
 
 @aten(ROWS, "aten.normal_functional", "aten.normal.float_float")
 def normal(call: Call, wire: NodeWiring) -> OutletId:
     """Numbers around one, with a deviation"""
-    return _drawn(call, wire, Distribution.NORMAL, float(call.value("mean")), float(call.value("std")))
+    return _drawn(call, wire, Distribution.NORMAL, call.number("mean"), call.number("std"))
 
 
 @aten(ROWS, "aten.normal.Tensor_Tensor", "aten.normal.Tensor_float", "aten.normal.float_Tensor")
@@ -66,7 +66,7 @@ def normal_of_each(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.randint", "aten.randint_like")
 def randint(call: Call, wire: NodeWiring) -> OutletId:
     """Integers from one, or 0, up to another one, without it"""
-    low, high = int(call.value("low")) if call.has("low") else 0, int(call.value("high"))
+    low, high = call.integer("low", 0), call.integer("high")
     found = wire.op(Floor(), _of_shape(call, wire, Distribution.UNIFORM, (low, high), call.shape()))
     found = wire.op(Min(), wire.op(Max(), found, wire.scalar(low, found)), wire.scalar(high - 1, found))
     return wire.cast(found, call.kind)

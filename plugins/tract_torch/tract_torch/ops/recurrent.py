@@ -34,20 +34,20 @@ _GATES: Final[dict[str, tuple[int, ...]]] = {"lstm": (0, 3, 1, 2), "gru": (1, 0,
 @aten(ROWS, "aten.lstm.input", "tract_torch.lstm")
 def lstm(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """An LSTM of several layers: all outputs, the last ones, and the last cells"""
-    return _Network(call, wire, "lstm").wired(call.tensors("hx"))
+    return _Network(call, wire, "lstm").wired(call.inputs("hx"))
 
 
 @aten(ROWS, "aten.gru.input", "tract_torch.gru")
 def gru(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """A GRU of several layers: all outputs, and the last ones"""
-    return _Network(call, wire, "gru").wired([call.tensor("hx")])
+    return _Network(call, wire, "gru").wired([call.input("hx")])
 
 
 @aten(ROWS, "aten.rnn_tanh.input", "tract_torch.rnn_tanh", "aten.rnn_relu.input", "tract_torch.rnn_relu")
 def rnn(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """A plain recurrent network of several layers: all outputs, and the last ones"""
     activation = (Activation("relu"),) if "relu" in call.name else ()
-    return _Network(call, wire, "rnn", activation).wired([call.tensor("hx")])
+    return _Network(call, wire, "rnn", activation).wired([call.input("hx")])
 
 
 @frozen
@@ -64,16 +64,16 @@ class _Network:
     """A network of several layers, each of which may have two directions."""
 
     def __init__(self, call: Call, wire: NodeWiring, kind: str, activation: tuple[Activation, ...] = ()) -> None:
-        if call.value("train") and call.value("dropout"):
+        if call.flag("train") and call.number("dropout"):
             raise Unsupported("dropout between recurrent layers", hint="call eval() on the module")
         self.wire = wire
         self.kind = kind
-        self.batch_first = bool(call.value("batch_first"))
-        self.x = call.tensor("input")
-        self.layers = int(call.value("num_layers"))
-        self.directions = 2 if call.value("bidirectional") else 1
-        self.has_biases = bool(call.value("has_biases"))
-        self.params = call.tensors("params")
+        self.batch_first = call.flag("batch_first")
+        self.x = call.input("input")
+        self.layers = call.integer("num_layers")
+        self.directions = 2 if call.flag("bidirectional") else 1
+        self.has_biases = call.flag("has_biases")
+        self.params = call.inputs("params")
         direction = Direction.BIDIRECTIONAL if self.directions == 2 else Direction.FORWARD
         self.options = RecurrentOptions(direction, activation * self.directions)
 

@@ -27,13 +27,13 @@ _PLACES: Final = {"argmax": Reducer.ARG_MAX_FIRST, "argmin": Reducer.ARG_MIN_FIR
 def _axes(call: Call, wire: NodeWiring, x: OutletId) -> tuple[int, ...]:
     """The axes that are named, and all where none is."""
     rank = wire.rank(x)
-    given = call.ints("dim") if call.has("dim") and rank else []
+    given = call.integers("dim") if call.has("dim") and rank else []
     return tuple(sorted(wire.axes(given, rank))) or tuple(range(rank))
 
 
 def _without(call: Call, wire: NodeWiring, x: OutletId, axes: Sequence[int]) -> OutletId:
     """Without the axes that were reduced, unless they are to stay."""
-    return x if call.has("keepdim") and call.value("keepdim") else wire.squeeze(x, axes)
+    return x if call.flag("keepdim") else wire.squeeze(x, axes)
 
 
 def _reduced(call: Call, wire: NodeWiring, x: OutletId, reducer: Reducer) -> OutletId:
@@ -44,14 +44,14 @@ def _reduced(call: Call, wire: NodeWiring, x: OutletId, reducer: Reducer) -> Out
 @aten(ROWS, "aten.sum.default", "aten.sum.dim_IntList", "aten.prod.default", "aten.prod.dim_int")
 def total(call: Call, wire: NodeWiring) -> OutletId:
     """The sum, or the product"""
-    x = wire.cast(call.tensor("self"), call.kind)
+    x = wire.cast(call.input("self"), call.kind)
     return _reduced(call, wire, x, Reducer.SUM if ".sum." in call.name else Reducer.PROD)
 
 
 @aten(ROWS, "aten.mean.default", "aten.mean.dim")
 def mean(call: Call, wire: NodeWiring) -> OutletId:
     """The mean"""
-    x = wire.cast(call.tensor("self"), call.kind)
+    x = wire.cast(call.input("self"), call.kind)
     axes = _axes(call, wire, x)
     return _without(call, wire, wire.through(wire_mean, x, axes), axes) if axes else x
 
@@ -59,13 +59,13 @@ def mean(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.amax", "aten.amin", "aten.max.default", "aten.min.default")
 def extreme(call: Call, wire: NodeWiring) -> OutletId:
     """The largest element, or the smallest one"""
-    return _reduced(call, wire, call.tensor("self"), Reducer.MAX if "max" in call.name else Reducer.MIN)
+    return _reduced(call, wire, call.input("self"), Reducer.MAX if "max" in call.name else Reducer.MIN)
 
 
 @aten(ROWS, "aten.argmax", "aten.argmin")
 def place_of_extreme(call: Call, wire: NodeWiring) -> OutletId:
     """Where the largest element is, or the smallest one: the first of them"""
-    x = call.tensor("self")
+    x = call.input("self")
     reducer = _PLACES["argmax" if "argmax" in call.name else "argmin"]
     if not call.has("dim"):
         x = wire.reshape(x, (wire.shape(x).volume,))
@@ -77,7 +77,7 @@ def place_of_extreme(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.any", "aten.all", "aten._is_any_true", "aten._is_all_true")
 def any_or_all(call: Call, wire: NodeWiring) -> OutletId:
     """Whether some element is not 0, or all"""
-    x = wire.cast(wire.cast(call.tensor("self"), DatumType.BOOL), DatumType.U8)
+    x = wire.cast(wire.cast(call.input("self"), DatumType.BOOL), DatumType.U8)
     found = _reduced(call, wire, x, Reducer.MAX if "any" in call.name else Reducer.MIN)
     return wire.cast(wire.cast(found, DatumType.BOOL), call.kind)
 
@@ -85,7 +85,7 @@ def any_or_all(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.max.dim", "aten.min.dim")
 def extreme_and_place(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The largest element along an axis, or the smallest one, and where the first of them is"""
-    x = call.tensor("self")
+    x = call.input("self")
     if not wire.rank(x):
         return x, wire.const(np.array(0))
     is_max = ".max." in call.name
@@ -111,7 +111,7 @@ def _spread(call: Call, wire: NodeWiring) -> Sequence[Wired]:
     As in PyTorch, squares are taken in a type that has room for them: the root may be a number where the variance is
     none of the type.
     """
-    x = Wired(wire, call.tensor("self")).cast(DatumType.F32 if call.kind is DatumType.F16 else DatumType.F64)
+    x = call.tensor("self").cast(DatumType.F32 if call.kind is DatumType.F16 else DatumType.F64)
     axes, correction = _axes(call, wire, x.outlet), 1 if call.value("correction") is None else call.value("correction")
     average = x.mean(axes)
     squares = (x - average).square()
@@ -124,9 +124,9 @@ def _spread(call: Call, wire: NodeWiring) -> Sequence[Wired]:
 @aten(ROWS, "aten.linalg_vector_norm")
 def vector_norm(call: Call, wire: NodeWiring) -> OutletId:
     """The root, of the order of the norm, of the sum of powers; narrow floats are computed in f32"""
-    x = Wired(wire, call.tensor("self")).cast(computed_in(call.kind))
+    x = call.tensor("self").cast(computed_in(call.kind))
     axes = _axes(call, wire, x.outlet)
-    found = norm_along(x, axes, float(call.value("ord")))
+    found = norm_along(x, axes, call.number("ord"))
     return wire.cast(_without(call, wire, found.outlet, axes), call.kind)
 
 
@@ -145,7 +145,7 @@ def norm_along(x: Wired, axes: Sequence[int], order: float) -> Wired:
 @aten(ROWS, "aten.dist")
 def distance(call: Call, wire: NodeWiring) -> Wired:
     """The norm of the difference"""
-    a, b = (Wired(wire, call.tensor(name)).cast(computed_in(call.kind)) for name in ("self", "other"))
+    a, b = (call.tensor(name).cast(computed_in(call.kind)) for name in ("self", "other"))
     difference = a - b
     axes = range(difference.rank)
-    return norm_along(difference, axes, float(call.value("p"))).squeeze(axes).cast(call.kind)
+    return norm_along(difference, axes, call.number("p")).squeeze(axes).cast(call.kind)

@@ -51,7 +51,7 @@ def cubic(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten._upsample_bilinear2d_aa", "aten._upsample_bicubic2d_aa")
 def antialiased(call: Call, wire: NodeWiring) -> OutletId:
     """Linear or cubic, of as many more elements as the image shrinks"""
-    if call.value("align_corners"):
+    if call.flag("align_corners"):
         raise Unsupported("antialiasing with align_corners", hint="leave align_corners away")
     kind = Interpolator.LINEAR if "bilinear" in call.name else Interpolator.CUBIC
     sampling = Sampling(kind, cubic_coeff_a=-0.5, exclude_outside=True, antialias=True)
@@ -59,7 +59,7 @@ def antialiased(call: Call, wire: NodeWiring) -> OutletId:
 
 
 def _blended(call: Call, wire: NodeWiring, kind: Interpolator) -> OutletId:
-    aligned = bool(call.value("align_corners"))
+    aligned = call.flag("align_corners")
     coordinates = Coordinates.ALIGN_CORNERS if aligned else Coordinates.HALF_PIXEL
     return _resized(call, wire, Sampling(kind, coordinates), by_sizes=aligned)
 
@@ -73,7 +73,7 @@ def _resized(call: Call, wire: NodeWiring, sampling: Sampling, *, by_sizes: bool
 
 
 def _input(call: Call) -> OutletId:
-    return call.tensor("input" if call.name.endswith(".vec") else "self")
+    return call.input("input" if call.name.endswith(".vec") else "self")
 
 
 def _factors(call: Call) -> list[float] | None:

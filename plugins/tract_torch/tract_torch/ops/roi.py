@@ -22,26 +22,26 @@ ROWS = Rows()
 @aten(ROWS, "torchvision.roi_align")
 def roi_align(call: Call, wire: NodeWiring) -> OutletId:
     """The mean of interpolated points of each cell of each region"""
-    return _aligned(call, wire, half_pixel=bool(call.value("aligned")))
+    return _aligned(call, wire, half_pixel=call.flag("aligned"))
 
 
 def _aligned(call: Call, wire: NodeWiring, *, half_pixel: bool) -> OutletId:
-    regions = call.tensor("rois")
+    regions = call.input("rois")
     image_of, corners = (wire.op(Slice(1, *bounds), regions) for bounds in ((0, 1), (1, 5)))
-    scale, samples = float(call.value("spatial_scale")), max(int(call.value("sampling_ratio")), 0)
+    scale, samples = call.number("spatial_scale"), max(call.integer("sampling_ratio"), 0)
     op = RoiAlign(*_size(call), scale, samples, half_pixel=half_pixel)
-    return wire.op(op, call.tensor("input"), corners, wire.i64(wire.squeeze(image_of, [1])))
+    return wire.op(op, call.input("input"), corners, wire.i64(wire.squeeze(image_of, [1])))
 
 
 def _size(call: Call) -> tuple[int, int]:
-    return int(call.value("pooled_height")), int(call.value("pooled_width"))
+    return call.integer("pooled_height"), call.integer("pooled_width")
 
 
 @aten(ROWS, "torchvision.roi_pool")
 def roi_pool(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The largest pixel of each cell of each region; which one it is, only training asks"""
-    op = MaxRoiPool(*_size(call), float(call.value("spatial_scale")))
-    return (wire.op(op, call.tensor("input"), call.tensor("rois")),)
+    op = MaxRoiPool(*_size(call), call.number("spatial_scale"))
+    return (wire.op(op, call.input("input"), call.input("rois")),)
 
 
 @aten(ROWS, "torchvision.ps_roi_align")

@@ -42,34 +42,34 @@ _REDUCTIONS: Final[dict[str, Reduction]] = {
 @aten(ROWS, "aten.scatter_add")
 def scatter(call: Call, wire: NodeWiring) -> OutletId:
     """Each element of the source written to the position of an axis that the index names"""
-    x, index = call.tensor("self"), wire.i64(call.tensor("index"))
+    x, index = call.input("self"), wire.i64(call.input("index"))
     source = "src" if call.has("src") else "value"
     updates = _updates(wire, call.operand(source, wire, call.kind), index)
     reduction: Reduction = "add" if "scatter_add" in call.name else "none"
     if call.has("reduce"):
-        reduction = _REDUCTIONS[str(call.value("reduce"))]
+        reduction = _REDUCTIONS[call.text("reduce")]
     return _scattered(call, wire, reduction, x, index, updates)
 
 
 @aten(ROWS, "aten.scatter_reduce.two")
 def scatter_reduce(call: Call, wire: NodeWiring) -> OutletId:
     """Elements of the source combined at each position, with what was there or, by option, without"""
-    index = wire.i64(call.tensor("index"))
-    return _reduced(call, wire, index, _updates(wire, call.tensor("src"), index))
+    index = wire.i64(call.input("index"))
+    return _reduced(call, wire, index, _updates(wire, call.input("src"), index))
 
 
 @aten(ROWS, "aten.index_reduce")
 def index_reduce(call: Call, wire: NodeWiring) -> OutletId:
     """Slices of the source combined at positions of an axis, with what was there or, by option, without"""
-    source = call.tensor("source")
-    axis = wire.axis(int(call.value("dim")), wire.rank(source)) if wire.rank(source) else 0
-    index = wire.sizes(call.tensor("index"))
+    source = call.input("source")
+    axis = call.axis("dim", wire.rank(source)) if wire.rank(source) else 0
+    index = wire.sizes(call.input("index"))
     index = wire.unsqueeze(index, [place for place in range(wire.rank(source)) if place != axis])
     return _reduced(call, wire, wire.broadcast(index, wire.shape(source)), source)
 
 
 def _reduced(call: Call, wire: NodeWiring, index: OutletId, updates: OutletId) -> OutletId:
-    x, reduce, included = call.tensor("self"), str(call.value("reduce")), bool(call.value("include_self"))
+    x, reduce, included = call.input("self"), call.text("reduce"), call.flag("include_self")
     if not included:
         x = _scattered(call, wire, "none", x, index, _everywhere(wire, _neutral(reduce, call.kind), index))
     found = _scattered(call, wire, _REDUCTIONS[reduce], x, index, updates)
@@ -114,17 +114,17 @@ def _scattered(call: Call, wire: NodeWiring, reduction: Reduction, *inputs: Outl
     """``inputs``: what is written to, positions, and what is written."""
     rank = wire.rank(inputs[0])
     if rank:
-        return wire.op(ScatterElements(wire.axis(int(call.value("dim")), rank), reduction), *inputs)
+        return wire.op(ScatterElements(call.axis("dim", rank), reduction), *inputs)
     return wire.number(wire.op(ScatterElements(0, reduction), *(wire.reshape(one, (1,)) for one in inputs)))
 
 
 @aten(ROWS, "aten.index_put", "aten._index_put_impl", "aten._unsafe_index_put")
 def index_put(call: Call, wire: NodeWiring) -> OutletId:
     """``x[i, :, j] = values``: written where tensors of one shape, or masks, name positions; or added there"""
-    x, given = call.tensor("self"), call.tensors_or_none("indices")
-    values = call.tensor("values")
+    x, given = call.input("self"), call.optional_inputs("indices")
+    values = call.input("values")
     found = [one for one in given if one is not None]
-    added = bool(call.value("accumulate"))
+    added = call.flag("accumulate")
     if len(found) == 1 and wire.dtype(found[0]) is DatumType.BOOL and _is_number(wire, values) and not added:
         return _filled(wire, x, given, values)
     places = by_axis(wire, x, given, wire.symbol("picked"))
@@ -163,12 +163,11 @@ def _put(
 @aten(ROWS, "aten.put")
 def put(call: Call, wire: NodeWiring) -> OutletId:
     """Written to positions among all elements, in row-major order"""
-    x, shape = call.tensor("self"), wire.shape(call.tensor("self"))
+    x, shape = call.input("self"), wire.shape(call.input("self"))
     flat, index, source = (
-        wire.reshape(one, (wire.shape(one).volume,))
-        for one in (x, wire.i64(call.tensor("index")), call.tensor("source"))
+        wire.reshape(one, (wire.shape(one).volume,)) for one in (x, wire.i64(call.input("index")), call.input("source"))
     )
-    reduction: Reduction = "add" if call.value("accumulate") else "none"
+    reduction: Reduction = "add" if call.flag("accumulate") else "none"
     return wire.reshape(wire.op(ScatterElements(0, reduction), flat, index, source), shape)
 
 
@@ -176,12 +175,10 @@ def put(call: Call, wire: NodeWiring) -> OutletId:
 def masked_scatter(call: Call, wire: NodeWiring) -> OutletId:
     """Where the mask holds, the elements of the source, one after the other"""
     shape = call.shape()
-    x, mask = (
-        wire.broadcast(wire.ranks(call.tensor(name), call.tensor("self"))[0], shape) for name in ("self", "mask")
-    )
+    x, mask = (wire.broadcast(wire.ranks(call.input(name), call.input("self"))[0], shape) for name in ("self", "mask"))
     flat = wire.reshape(wire.i64(mask), (wire.shape(mask).volume,))
     place = wire.reshape(wire.op(Mul(), wire.op(CumSum(0), flat), flat), shape)
-    source = call.tensor("source")
+    source = call.input("source")
     # What no element is taken for reads one in front, so that the source may be empty.
     front = wire.const(np.zeros(1, call.kind.numpy))
     source = wire.op(TypedConcat(0), front, wire.reshape(source, (wire.shape(source).volume,)))
@@ -191,10 +188,10 @@ def masked_scatter(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.diagonal_scatter")
 def diagonal_scatter(call: Call, wire: NodeWiring) -> OutletId:
     """A tensor with another diagonal, which is the last axis of the source"""
-    x, source = call.tensor("self"), call.tensor("src")
-    a, b = (wire.axis(int(call.value(name)), wire.rank(x)) for name in ("dim1", "dim2"))
+    x, source = call.input("self"), call.input("src")
+    a, b = (call.axis(name, wire.rank(x)) for name in ("dim1", "dim2"))
     order = [a, b, *(axis for axis in range(wire.rank(x)) if axis not in (a, b))]
-    places = diagonal(wire, wire.shape(x)[a], wire.shape(x)[b], int(call.value("offset")))
+    places = diagonal(wire, wire.shape(x)[a], wire.shape(x)[b], call.integer("offset"))
     last = wire.rank(source) - 1
     written = wire.op(ScatterNd(), wire.transpose(x, order), places, wire.transpose(source, [last, *range(last)]))
     return wire.transpose(written, [order.index(axis) for axis in range(len(order))])

@@ -18,17 +18,17 @@ ROWS = Rows()
 @aten(ROWS, "aten.searchsorted")
 def searchsorted(call: Call, wire: NodeWiring) -> OutletId:
     """How many elements of a row in order are below each value (or, from the right, not above it)"""
-    row = call.tensor("sorted_sequence")
+    row = call.input("sorted_sequence")
     if call.has("sorter"):
-        row = wire.op(GatherElements(wire.rank(row) - 1), row, wire.i64(call.tensor("sorter")))
-    right = bool(call.value("right")) or call.value("side") == "right"
+        row = wire.op(GatherElements(wire.rank(row) - 1), row, wire.i64(call.input("sorter")))
+    right = call.flag("right") or call.value("side") == "right"
     return _counted(call, wire, row, "sorted_sequence", right=right)
 
 
 @aten(ROWS, "aten.bucketize")
 def bucketize(call: Call, wire: NodeWiring) -> OutletId:
     """Between which boundaries each value lies"""
-    return _counted(call, wire, call.tensor("boundaries"), "boundaries", right=bool(call.value("right")))
+    return _counted(call, wire, call.input("boundaries"), "boundaries", right=call.flag("right"))
 
 
 def _counted(call: Call, wire: NodeWiring, row: OutletId, role: str, *, right: bool) -> OutletId:

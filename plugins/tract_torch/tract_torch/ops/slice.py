@@ -26,15 +26,15 @@ def cut(call: Call, wire: NodeWiring) -> OutletId:
 
     Between numbers that only a run knows, the result has a size that PyTorch has a new symbol for.
     """
-    x = call.tensor("self")
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    x = call.input("self")
+    axis = call.axis("dim", wire.rank(x))
     if call.value("step") == 1 and same_dim(call.shape()[axis], wire.shape(x)[axis]):
         return x  # also where it ends at a size of another axis, behind all that there is
     start, end = (call.dim(name) if call.has(name) else None for name in ("start", "end"))
     if isinstance(end, int) and end >= _ENDLESS:
         end = None
     start = None if start == 0 else start
-    found = wire.through(wire_slice, x, axis, start=start, end=end, step=int(call.value("step")))
+    found = wire.through(wire_slice, x, axis, start=start, end=end, step=call.integer("step"))
     if not call.node.meta.get("unbacked_bindings"):
         return found
     wire_symbol(wire, call.shape()[axis], wire.const(wire.shape(found)[axis]))
@@ -44,8 +44,8 @@ def cut(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.select.int", "aten.select_copy.int")
 def select(call: Call, wire: NodeWiring) -> OutletId:
     """One position of an axis, without the axis"""
-    x = call.tensor("self")
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    x = call.input("self")
+    axis = call.axis("dim", wire.rank(x))
     index: Dim = call.dim("index")
     if isinstance(index, int) and index < 0:
         index = wire.shape(x)[axis] + index
@@ -55,8 +55,8 @@ def select(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.flip")
 def flip(call: Call, wire: NodeWiring) -> OutletId:
     """Axes the other way round"""
-    x = call.tensor("self")
-    for axis in wire.axes(call.ints("dims"), wire.rank(x)):
+    x = call.input("self")
+    for axis in call.axes("dims", wire.rank(x)):
         x = wire.through(wire_slice, x, axis, start=None, end=None, step=-1)
     return x
 
@@ -64,12 +64,12 @@ def flip(call: Call, wire: NodeWiring) -> OutletId:
 @aten(ROWS, "aten.slice_scatter")
 def slice_scatter(call: Call, wire: NodeWiring) -> OutletId:
     """A tensor with another ``x[start:end:step]`` on one axis"""
-    x, source = call.tensor("self"), wire.cast(call.tensor("src"), call.kind)
-    axis, step = wire.axis(int(call.value("dim")), wire.rank(x)), call.dim("step")
+    x, source = call.input("self"), wire.cast(call.input("src"), call.kind)
+    axis, step = call.axis("dim", wire.rank(x)), call.dim("step")
     size, count = wire.shape(x)[axis], wire.shape(source)[axis]
     if same_dim(count, 0):
         return x
-    start = _from_front(call.dim("start") if call.has("start") else 0, size)
+    start = _from_front(call.dim("start", 0), size)
     start = wire.model.known.simplify(dim_max(0, dim_min(start, size)))
     if step == 1:
         return _replaced(wire, x, source, axis, start)
@@ -98,7 +98,7 @@ def _replaced(wire: NodeWiring, x: OutletId, part: OutletId, axis: int, start: D
 @aten(ROWS, "aten.select_scatter")
 def select_scatter(call: Call, wire: NodeWiring) -> OutletId:
     """A tensor with another position of an axis"""
-    x = call.tensor("self")
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
-    part = wire.unsqueeze(wire.cast(call.tensor("src"), call.kind), [axis])
+    x = call.input("self")
+    axis = call.axis("dim", wire.rank(x))
+    part = wire.unsqueeze(wire.cast(call.input("src"), call.kind), [axis])
     return _replaced(wire, x, part, axis, _from_front(call.dim("index"), wire.shape(x)[axis]))

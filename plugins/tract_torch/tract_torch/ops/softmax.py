@@ -15,10 +15,10 @@ ROWS = Rows()
 @aten(ROWS, "aten.softmax.int", "aten._softmax", "aten.log_softmax.int", "aten._log_softmax")
 def softmax(call: Call, wire: NodeWiring) -> OutletId:
     """Along one axis"""
-    x = wire.cast(call.tensor("self"), call.kind)
+    x = wire.cast(call.input("self"), call.kind)
     if not wire.rank(x):
         return wire.squeeze(_op(call, wire, wire.unsqueeze(x, [0]), 0), [0])
-    return _op(call, wire, x, wire.axis(int(call.value("dim")), wire.rank(x)))
+    return _op(call, wire, x, call.axis("dim", wire.rank(x)))
 
 
 def _op(call: Call, wire: NodeWiring, x: OutletId, axis: int) -> OutletId:

@@ -33,7 +33,7 @@ def special(*names: str) -> Callable[[Function], Function]:
     def offer(function: Function) -> Function:
         @aten(ROWS, *names)
         def wire_special(call: Call, wire: NodeWiring) -> Wired:
-            x = Wired(wire, call.tensor("self" if call.has("self") else "x"))
+            x = Wired(wire, call.input("self" if call.has("self") else "x"))
             return function(x.cast(DatumType.F64)).cast(call.kind)
 
         return function
@@ -218,7 +218,7 @@ def zeta(call: Call, wire: NodeWiring) -> Wired:
 @aten(ROWS, "aten.polygamma", "aten.special_polygamma")
 def polygamma(call: Call, wire: NodeWiring) -> Wired:
     """The n-th derivative of digamma; below a half by that of the cotangent, which is a polynomial of it"""
-    order, x = int(call.value("n")), Wired(wire, call.tensor("self")).cast(DatumType.F64)
+    order, x = call.integer("n"), call.tensor("self").cast(DatumType.F64)
     if order < 0:
         raise Unsupported(f"polygamma of order {order}", hint="an order from 0 on")
     if order == 0:

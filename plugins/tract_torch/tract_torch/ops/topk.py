@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
-from tract_core.ops.binary import Add, Div, Eq, Max, Min, Sub
-from tract_core.ops.concat import TypedConcat
 from tract_core.ops.cumsum import CumMax
-from tract_core.ops.elementwise import IsNan, Not
 from tract_core.ops.gather import GatherElements
 from tract_core.ops.node_wiring import NodeWiring
-from tract_core.ops.reduce import Reduce, Reducer
-from tract_core.ops.slice import Slice
+from tract_core.ops.wired import Wired
 from tract_core.ops.wiring_dyn import wire_topk
 from tract_core.plugins.tables import Rows
 from tract_torch.registry import aten
@@ -26,97 +23,100 @@ ROWS = Rows()
 @aten(ROWS, "aten.topk")
 def topk(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The largest or smallest elements of an axis, in order, and their positions"""
-    return _first(call, wire, call.dim("k"), largest=bool(call.value("largest")))
+    return _first(call, wire, call.dim("k"), largest=call.flag("largest"))
 
 
 @aten(ROWS, "aten.sort.default", "aten.sort.stable")
 def sort(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The elements of an axis in order, and their positions; equal ones stay in their order"""
-    shape = wire.shape(call.tensor("self"))
-    size = shape[int(call.value("dim"))] if shape else 1
-    return _first(call, wire, size, largest=bool(call.value("descending")))
+    shape = wire.shape(call.input("self"))
+    size = shape[call.integer("dim")] if shape else 1
+    return _first(call, wire, size, largest=call.flag("descending"))
 
 
 def _first(call: Call, wire: NodeWiring, k: Dim, *, largest: bool) -> tuple[OutletId, OutletId]:
-    x = call.tensor("self")
+    x = call.input("self")
     if not wire.rank(x):
         return x, wire.const(0)
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    axis = call.axis("dim", wire.rank(x))
     return wire.through(wire_topk, x, wire.const(k), axis, largest=largest)
 
 
 @aten(ROWS, "aten.kthvalue")
-def kthvalue(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def kthvalue(call: Call, wire: NodeWiring) -> Sequence[OutletId | Wired]:
     """The k-th smallest element of an axis, from 1, and its position"""
-    k = call.dim("k")
+    k, rank = call.dim("k"), wire.rank(call.input("self"))
     found = _first(call, wire, k, largest=False)
-    if not wire.rank(call.tensor("self")):
+    if not rank:
         return found
-    axis = wire.axis(int(call.value("dim")), wire.rank(call.tensor("self")))
-    return _without(call, wire, [wire.op(Slice(axis, k - 1, k), one) for one in found], axis)
+    axis = call.axis("dim", rank)
+    return _without(call, [Wired(wire, one).part(axis, k - 1, k) for one in found], axis)
 
 
-def _without(call: Call, wire: NodeWiring, found: Sequence[OutletId], axis: int) -> list[OutletId]:
+def _without(call: Call, found: Sequence[Wired], axis: int) -> list[Wired]:
     """Without an axis that has one element, unless it is to stay."""
-    return list(found) if call.value("keepdim") else [wire.squeeze(one, [axis]) for one in found]
+    return list(found) if call.flag("keepdim") else [one.squeeze([axis]) for one in found]
 
 
 @aten(ROWS, "aten.median.dim", "aten.nanmedian.dim")
-def median(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def median(call: Call, wire: NodeWiring) -> Sequence[OutletId | Wired]:
     """The element in the middle of an axis, the lower one of two, and its position"""
     x = call.tensor("self")
-    if not wire.rank(x):
+    if not x.rank:
         return x, wire.const(0)
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
-    found = _median(wire, x, axis, skips=call.name.startswith("aten.nan"))
-    return _without(call, wire, found, axis)
+    axis = call.axis("dim", x.rank)
+    return _without(call, _median(x, axis, skips=call.name.startswith("aten.nan")), axis)
 
 
 @aten(ROWS, "aten.median.default", "aten.nanmedian.default")
-def median_of_all(call: Call, wire: NodeWiring) -> OutletId:
+def median_of_all(call: Call, wire: NodeWiring) -> Wired:
     """The element in the middle of all, the lower one of two"""
-    x = wire.reshape(call.tensor("self"), (wire.shape(call.tensor("self")).volume,))
-    return wire.number(_median(wire, x, 0, skips=call.name.startswith("aten.nan"))[0])
+    x = call.tensor("self")
+    found, _ = _median(x.reshape((x.shape.volume,)), 0, skips=call.name.startswith("aten.nan"))
+    return found.reshape(())
 
 
-def _median(wire: NodeWiring, x: OutletId, axis: int, *, skips: bool) -> tuple[OutletId, OutletId]:
+def _median(x: Wired, axis: int, *, skips: bool) -> tuple[Wired, Wired]:
     """The lower median of an axis, which keeps size 1, and its position; the first NaN, where one is not skipped."""
-    size = wire.shape(x)[axis]
-    ordered, places = wire.through(wire_topk, x, wire.const(size), axis, largest=False)
-    if not wire.dtype(x).is_float():
+    size = x.shape[axis]
+    ordered, places = _ordered(x, axis)
+    if not x.dtype.is_float():
         middle = (size - 1) // 2
-        return wire.op(Slice(axis, middle, middle + 1), ordered), wire.op(Slice(axis, middle, middle + 1), places)
-    nans = wire.op(IsNan(), x)
-    count = wire.op(Reduce((axis,), Reducer.SUM), wire.i64(wire.op(Not(), nans)))
-    last = wire.binary(Max(), wire.binary(Sub(), count, wire.scalar(1, count)), wire.scalar(0, count))
-    middle = wire.binary(Div(), last, wire.scalar(2, count))
+        return ordered.part(axis, middle, middle + 1), places.part(axis, middle, middle + 1)
+    count = (~x.is_nan()).cast(DatumType.I64).sum([axis])
+    middle = (count - 1).maximum(0) / 2
     if not skips:
         # Sorted, NaN comes last: where there is one, the first of them is the median.
-        whole = wire.broadcast(wire.scalar(0, count), wire.shape(count))
-        size_of = wire.binary(Add(), whole, wire.const(size))
-        middle = wire.select(wire.binary(Eq(), count, size_of), middle, wire.binary(Min(), count, size_of))
-    return wire.op(GatherElements(axis), ordered, middle), wire.op(GatherElements(axis), places, middle)
+        whole = count.like(0).broadcast(count.shape)
+        size_of = whole + Wired(x.wire, x.wire.const(size))
+        middle = count.eq(size_of).where(middle, count.minimum(size_of))
+    return ordered.op(GatherElements(axis), middle), places.op(GatherElements(axis), middle)
+
+
+def _ordered(x: Wired, axis: int) -> tuple[Wired, Wired]:
+    """The elements of an axis, the smallest one first, and their positions."""
+    count = x.wire.const(x.shape[axis])
+    ordered, places = x.wire.through(wire_topk, x.outlet, count, axis, largest=False)
+    return x.with_outlet(ordered), x.with_outlet(places)
 
 
 @aten(ROWS, "aten.mode")
-def mode(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
+def mode(call: Call, wire: NodeWiring) -> Sequence[OutletId | Wired]:
     """The element that an axis has most often, the smallest of several, and where it is last
 
     In order, equal elements stand in a row; the one whose place in its row is the highest ends the longest row.
     """
     x = call.tensor("self")
-    if not wire.rank(x):
+    if not x.rank:
         return x, wire.const(0)
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
-    size = wire.shape(x)[axis]
-    ordered, places = wire.through(wire_topk, x, wire.const(size), axis, largest=False)
-    before = wire.op(Slice(axis, 0, size - 1), ordered)
-    same = wire.binary(Eq(), wire.op(Slice(axis, 1, size), ordered), before)
-    number = wire.unsqueeze(steps(wire, 1, size - 1), [place for place in range(wire.rank(x)) if place != axis])
-    begun = wire.op(CumMax(axis), wire.select(same, wire.scalar(0, number), number))
-    row = wire.binary(Sub(), number, begun)
-    front = wire.broadcast(wire.scalar(0, row), [1 if place == axis else n for place, n in enumerate(wire.shape(x))])
-    rows = wire.op(TypedConcat(axis), front, row)
-    last = wire.op(Reduce((axis,), Reducer.ARG_MAX_FIRST), rows)
-    found = [wire.op(GatherElements(axis), one, last) for one in (ordered, places)]
-    return _without(call, wire, found, axis)
+    axis = call.axis("dim", x.rank)
+    size = x.shape[axis]
+    ordered, places = _ordered(x, axis)
+    before = ordered.part(axis, 0, size - 1)
+    same = ordered.part(axis, 1, size).eq(before)
+    number = Wired(wire, steps(wire, 1, size - 1)).unsqueeze([place for place in range(x.rank) if place != axis])
+    row = number - same.where(0, number).op(CumMax(axis))
+    front = row.like(0).broadcast([1 if place == axis else n for place, n in enumerate(x.shape)])
+    last = front.concat([row], axis).argmax([axis])
+    found = [one.op(GatherElements(axis), last) for one in (ordered, places)]
+    return _without(call, found, axis)

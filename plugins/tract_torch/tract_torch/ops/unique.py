@@ -26,7 +26,7 @@ ROWS = Rows()
 @aten(ROWS, "aten._unique2", "aten._unique")
 def unique(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The different elements in ascending order, which of them each element is, and how often each occurs"""
-    x = call.tensor("self")
+    x = call.input("self")
     found, _, which, counts = wire.ops(Unique(None, True, call.shape()[0], joins_nans=False), x)
     return _asked(call, wire, found, wire.reshape(which, wire.shape(x)), counts)
 
@@ -34,8 +34,8 @@ def unique(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 @aten(ROWS, "aten.unique_dim")
 def unique_dim(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """The different slices of an axis in ascending order, which of them each slice is, and how often each occurs"""
-    x = call.tensor("self")
-    axis = wire.axis(int(call.value("dim")), wire.rank(x))
+    x = call.input("self")
+    axis = call.axis("dim", wire.rank(x))
     found, _, which, counts = wire.ops(Unique(axis, True, call.shape()[axis]), x)
     return found, which, counts
 
@@ -43,8 +43,8 @@ def unique_dim(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 @aten(ROWS, "aten.unique_consecutive", "aten.unique_dim_consecutive")
 def unique_consecutive(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
     """Each slice that differs from the one before, which of them each slice is, and how many are the same in a row"""
-    x = call.tensor("self")
-    axis = wire.axis(int(call.value("dim")), wire.rank(x)) if call.has("dim") else 0
+    x = call.input("self")
+    axis = call.axis("dim", wire.rank(x)) if call.has("dim") else 0
     shape = wire.shape(x) if not call.has("dim") else (wire.shape(x)[axis],)
     if not call.has("dim"):
         x = wire.reshape(x, (wire.shape(x).volume,))
@@ -65,5 +65,5 @@ def unique_consecutive(call: Call, wire: NodeWiring) -> Sequence[OutletId]:
 def _asked(call: Call, wire: NodeWiring, found: OutletId, which: OutletId, counts: OutletId) -> list[OutletId]:
     """The outputs, of which those that were not asked for are empty."""
     empty = wire.const(np.zeros(0, np.int64))
-    asked = [not call.has(name) or bool(call.value(name)) for name in ("return_inverse", "return_counts")]
+    asked = [not call.has(name) or call.flag(name) for name in ("return_inverse", "return_counts")]
     return [found, *(one if wanted else empty for one, wanted in zip((which, counts), asked, strict=True))]

@@ -55,7 +55,7 @@ class Body:
 
 def call_graph(call: Call, graph: GraphModule, model: TypedModel, operands: Sequence[Known]) -> list[OutletId]:
     """The tensors that a graph returns for these operands, wired in a model. Raises Unsupported for what is none."""
-    found = Graph(graph, model, call.names, call.lowering).called(operands)
+    found = Graph(graph, model, call.symbols, call.lowering).called(operands)
     outlets = [one for one in found if isinstance(one, OutletId)]
     if len(outlets) != len(found):
         raise Unsupported(f"a branch or a loop returns {found}, wanted tensors", hint="return torch.tensor(...) of it")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 import torch
@@ -15,23 +15,44 @@ from torch.fx import GraphModule, Node
 from tract_core.data import DatumType, DType
 from tract_core.dims import Dim
 from tract_core.errors import Unsupported
+from tract_core.frontend.node import (
+    ELEMENT_TYPE,
+    FLAG,
+    INTEGER,
+    INTEGERS,
+    NUMBER,
+    NUMBERS,
+    SIZE,
+    SIZES,
+    TEXT,
+    TEXTS,
+    Attributes,
+    Inputs,
+    Kind,
+)
 from tract_core.model.graph import OutletId
 from tract_core.ops.node_wiring import NodeWiring
 from tract_torch.tensors import datum_type
 from tract_torch.wiring.lowering import Lowering
 from tract_torch.wiring.sizes import Names, dim_of, wire_number
 
+T = TypeVar("T")
+
 Known: TypeAlias = "OutletId | Dim | Sequence[Any]"
 """What a node of the program is: a tensor, a size, or several."""
 
 
-class Call:
-    """A call. ``known``: what the nodes before it are, ``names``: what symbols are called in the model."""
+class Call(Attributes, Inputs[str]):
+    """A call. ``known``: what the nodes before it are, ``symbols``: what symbols are called in the model."""
 
-    def __init__(self, node: Node, known: Mapping[Node, Known], names: Names, lowering: Lowering) -> None:
+    word = "argument"
+
+    def __init__(
+        self, node: Node, wire: NodeWiring, known: Mapping[Node, Known], symbols: Names, lowering: Lowering
+    ) -> None:
         self.name = str(node.target)
-        self.node, self.names, self.lowering = node, names, lowering
-        self._known = known
+        self.node, self.symbols, self.lowering = node, symbols, lowering
+        self._wire, self._known = wire, known
         self._given = _arguments(node)
         self._kind: DatumType | None = None
 
@@ -41,35 +62,60 @@ class Call:
         other._given, other._kind = {**self._given, **tensors}, kind
         return other
 
+    @property
+    def operator(self) -> str:
+        """Its name, with the overload."""
+        return self.name
+
+    @property
+    def names(self) -> Collection[str]:
+        """The arguments that are given, or have a default."""
+        return self._given
+
     def has(self, name: str) -> bool:
         """Whether an argument is given, and not None."""
         return self._given.get(name) is not None
 
+    def find(self, name: str, kind: Kind[T]) -> T | None:
+        """An argument as one of a kind."""
+        value = self._given.get(name)
+        if value is None:
+            return None
+        if isinstance(value, Node) and kind is not SIZE:
+            raise self.misfit(name, "is computed from data", f"{kind.text}, known before a run", Unsupported)
+        try:
+            return _READ[kind](self, value)
+        except (TypeError, ValueError):
+            raise self.misfit(name, f"is {value!r}", kind.text, Unsupported) from None
+
     def value(self, name: str) -> Any:
-        """An argument that is neither a tensor nor a size: a number, a text, a list of such, or None."""
+        """An argument as Python has it, that is neither a tensor nor a size, or None."""
         found = self._given.get(name)
         if isinstance(found, Node):
-            raise Unsupported(
-                f"the argument {name!r} of {self.name} is computed from data, wanted one that is known before a run"
-            )
+            raise self.misfit(name, "is computed from data", "one that is known before a run", Unsupported)
         return found
 
-    def tensor(self, name: str) -> OutletId:
+    @property
+    def wiring(self) -> NodeWiring:
+        """What adds the nodes of the call."""
+        return self._wire
+
+    def input(self, slot: str) -> OutletId:
         """A tensor. Raises Unsupported where the argument is none."""
-        found = self.optional(name)
+        found = self.optional_input(slot)
         if found is None:
-            raise Unsupported(f"the argument {name!r} of {self.name} is {self._given.get(name)!r}, wanted a tensor")
+            raise self.misfit(slot, f"is {self._given.get(slot)!r}", "a tensor", Unsupported)
         return found
 
-    def optional(self, name: str) -> OutletId | None:
+    def optional_input(self, slot: str) -> OutletId | None:
         """A tensor, or None."""
-        return self._outlet(self._given.get(name))
+        return self._outlet(self._given.get(slot))
 
-    def tensors(self, name: str) -> list[OutletId]:
+    def inputs(self, name: str) -> list[OutletId]:
         """A list of tensors."""
-        return [one for one in self.tensors_or_none(name) if one is not None]
+        return [one for one in self.optional_inputs(name) if one is not None]
 
-    def tensors_or_none(self, name: str) -> list[OutletId | None]:
+    def optional_inputs(self, name: str) -> list[OutletId | None]:
         """A list of tensors, and None where there is none."""
         return [self._outlet(one) for one in cast("Sequence[Any]", self._given[name])]
 
@@ -89,32 +135,16 @@ class Call:
         found = self._given.get(name)
         held = getattr(found.graph.owning_module, str(found.target)) if isinstance(found, Node) else found
         if not isinstance(held, GraphModule):
-            raise Unsupported(f"the argument {name!r} of {self.name} is {held!r}, wanted a graph")
+            raise self.misfit(name, f"is {held!r}", "a graph", Unsupported)
         return held
 
-    def dim(self, name: str) -> Dim:
-        """A size: a number, or one that the program computes."""
-        return self._dim(self._given[name])
-
-    def dims(self, name: str) -> list[Dim]:
-        """A list of sizes."""
-        return [self._dim(one) for one in cast("Sequence[Any]", self._given[name])]
-
-    def _dim(self, value: Any) -> Dim:
-        return dim_of(value.meta["val"] if isinstance(value, Node) else value, self.names)
-
     def dim_of(self, size: Any) -> Dim:
-        """A size as PyTorch has it, as one of the model."""
-        return dim_of(size, self.names)
+        """A size as PyTorch has it, or a node that computes one, as a size of the model."""
+        return dim_of(size.meta["val"] if isinstance(size, Node) else size, self.symbols)
 
-    def ints(self, name: str) -> list[int]:
-        """A list of numbers, also where one number stands for it."""
-        found = self.value(name)
-        return [found] if isinstance(found, int) else [int(one) for one in found]
-
-    def each(self, name: str, count: int) -> list[int]:
+    def each(self, name: str, count: int, default: int | None = None) -> tuple[int, ...]:
         """So many numbers, also where one stands for all."""
-        found = self.ints(name)
+        found = self.integers(name, None if default is None else (default,))
         return found * count if len(found) == 1 else found
 
     def operand(self, name: str, wire: NodeWiring, kind: DType) -> OutletId:
@@ -124,7 +154,7 @@ class Call:
         if outlet is not None:
             return wire.cast(outlet, kind)
         if isinstance(found, Node):
-            return wire.cast(wire_number(found.meta["val"], self.names, wire), kind)
+            return wire.cast(wire_number(found.meta["val"], self.symbols, wire), kind)
         return wire.const(np.asarray(found).astype(kind.numpy))
 
     def reads(self, place: int) -> bool:
@@ -150,7 +180,7 @@ class Call:
 
     def shape(self) -> tuple[Dim, ...]:
         """The sizes of what comes out."""
-        return tuple(dim_of(size, self.names) for size in self.result.shape)
+        return tuple(dim_of(size, self.symbols) for size in self.result.shape)
 
     def common_kind(self, a: str, b: str) -> DatumType:
         """The element type in which PyTorch computes with two operands, which are tensors or numbers."""
@@ -172,6 +202,26 @@ def _arguments(node: Node) -> dict[str, Any]:
         names = [one.name for one in arguments]
         given = {one.name: one.default_value for one in arguments if one.has_default_value()}
     return given | dict(zip(names, node.args, strict=False)) | node.kwargs
+
+
+def _several(value: Any) -> Sequence[Any]:
+    """A list, also where one number stands for it."""
+    return cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else [value]
+
+
+_READ: Final[Mapping[Kind[Any], Callable[[Call, Any], Any]]] = {
+    INTEGER: lambda _, value: int(value),
+    INTEGERS: lambda _, value: tuple(map(int, _several(value))),
+    NUMBER: lambda _, value: float(value),
+    NUMBERS: lambda _, value: tuple(map(float, _several(value))),
+    TEXT: lambda _, value: str(value),
+    TEXTS: lambda _, value: tuple(map(str, _several(value))),
+    FLAG: lambda _, value: bool(value),
+    SIZE: Call.dim_of,
+    SIZES: lambda call, value: tuple(map(call.dim_of, _several(value))),
+    ELEMENT_TYPE: lambda _, value: datum_type(value),
+}
+"""How arguments of each kind are read."""
 
 
 def _operand(value: Any) -> Any:

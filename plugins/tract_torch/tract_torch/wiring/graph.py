@@ -80,7 +80,7 @@ class Graph:
             return dim_of(value, self.names) if is_size(value) else None
         try:
             wire = self._wiring(node)
-            call = Call(node, self.known, self.names, self.lowering)
+            call = Call(node, wire, self.known, self.names, self.lowering)
             outlets = outlets_of(self.model, function, call_row(self.model.registry, function, call, wire))
             for outlet, wanted in zip(outlets, tensors_of(node), strict=False):
                 if outlet is not None:
