@@ -106,6 +106,10 @@ class Grouping(Generic[G]):
         """Whether a tensor is part of the model, as an array: not as sizes, which are computed."""
         return is_constant(self.model, outlet)
 
+    def is_taken(self, node: int) -> bool:
+        """Whether a node is in a group already, as one that was computed before its turn."""
+        return node in self._taken
+
     def has(self, outlet: OutletId) -> bool:
         """Whether a tensor is there already."""
         return outlet in self.there or self.is_constant(outlet)

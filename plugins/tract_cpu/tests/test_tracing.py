@@ -213,7 +213,7 @@ def test_what_native_code_does_not_know_is_refused_by_name(place) -> None:
 def symbolic(text: str) -> Traced:
     body = TypedModel()
     source = body.add_source("x", parse_typed_fact(text, body.symbols))
-    return Traced(Trace(body, "traced"), source, own=False)
+    return Traced(Trace(body, "traced", FUNCTIONS), source, own=False)
 
 
 def test_sizes_that_differ_from_run_to_run_are_computed_with() -> None:

@@ -120,8 +120,9 @@ class _Growing:
 
     def _may_join(self, node: TypedNode) -> bool:
         """Whether there are elements, or rows, of that operator at all."""
-        model, known = self._walk.model, self._walk.known
-        kind = type(node.op)
+        model, known, kind = self._walk.model, self._walk.known, type(node.op)
+        if self._walk.is_taken(node.id):
+            return False
         if model.registry[NESTS].find(kind) is None and model.registry[ELEMENTS].find(kind) is None:
             return False
         facts = [model.outlet_fact(outlet) for outlet in [*node.inputs, *node.outlets()]]
