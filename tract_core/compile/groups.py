@@ -94,18 +94,8 @@ class Grouping(Generic[G]):
         if group is not None:
             self.groups.append(group)
             self._taken.update(group.nodes)
-            self.there.update(self.given_by(group.nodes))
+            self.there.update(given_by(self.model, group.nodes))
             self.added(group)
-
-    def given_by(self, nodes: Sequence[int]) -> Iterator[OutletId]:
-        """The tensors of nodes that somebody else reads, or the caller."""
-        inside = set(nodes)
-        for number in nodes:
-            for outlet in self.model.nodes[number].outlets():
-                readers = self.model.outlet(outlet).successors
-                outside = outlet in self.model.outputs or any(one.node not in inside for one in readers)
-                if outside or number == nodes[-1]:
-                    yield outlet
 
     def is_constant(self, outlet: OutletId) -> bool:
         """Whether a tensor is part of the model."""
@@ -121,6 +111,11 @@ class Grouping(Generic[G]):
         if outlet in self.model.outputs or len(readers) != 1:
             return None
         return self.model.nodes[readers.pop()]
+
+    def reader_at_one(self, outlet: OutletId) -> TypedNode | None:
+        """The node that alone reads a tensor, at one of its inputs; ``None`` where there is more to it."""
+        node = self.only_reader(outlet)
+        return node if node is not None and node.inputs.count(outlet) == 1 else None
 
     def wait(self, nodes: Sequence[int], last: int) -> None:
         """Have nodes visited, in this order, right before another one that comes later."""
@@ -157,6 +152,17 @@ class Grouping(Generic[G]):
         early = self.begin_early(host) if host is not None and free else None
         self._add(early)
         return self.has(outlet)
+
+
+def given_by(model: TypedModel, nodes: Sequence[int]) -> Iterator[OutletId]:
+    """The tensors of nodes that somebody else reads, or the caller; all of the last one's."""
+    inside = set(nodes)
+    for number in nodes:
+        for outlet in model.nodes[number].outlets():
+            readers = model.outlet(outlet).successors
+            outside = outlet in model.outputs or any(one.node not in inside for one in readers)
+            if outside or number == nodes[-1]:
+                yield outlet
 
 
 def neighbours(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +39,11 @@ def text_for(name: str, isa: Isa) -> str:
     return "\n".join(f"after {name}:\n{after(name, model, target).text()}" for name in COMPILE)
 
 
+def without_digests(text: str) -> str:
+    """Digests of sources, which are part of the keys of kernels, change with every line of a distribution."""
+    return re.sub(r"[@ ][0-9a-f]{32}\b", "@", text)
+
+
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda isa: isa.name)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_program_is_what_it_was(name: str, isa: Isa) -> None:
@@ -45,7 +51,7 @@ def test_the_program_is_what_it_was(name: str, isa: Isa) -> None:
     if os.environ.get("TRACT_WRITE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(found)
-    assert path.read_text() == found
+    assert without_digests(path.read_text()) == without_digests(found)
 
 
 def test_there_are_no_others() -> None:
