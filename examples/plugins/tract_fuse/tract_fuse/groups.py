@@ -40,7 +40,7 @@ class FuseGrouping(Grouping[Group]):
         """The group that begins with a node."""
         if not self._fits(self.model.nodes[node.node], node.inputs):
             return Numpy((node.node,))
-        behind = chain_behind(self, OutletId(node.node), lambda *one: self._fits(*one) and all(map(self.has, one[1])))
+        behind = chain_behind(self, OutletId(node.node), self._fits)
         return Blocks((node.node, *(one.id for one in behind)))
 
     def is_constant(self, outlet: OutletId) -> bool:
@@ -48,11 +48,11 @@ class FuseGrouping(Grouping[Group]):
         return is_constant(self.model.nodes[outlet.node].op)
 
     def _fits(self, node: TypedNode, operands: Sequence[OutletId]) -> bool:
-        """Whether a node is element-wise, and its operands have its shape, or one element each."""
+        """Whether a node is element-wise, and its operands are there, in its shape or with one element each."""
         host = self.nodes[node.id]
         if not node.op.by_element or node.op.checks or host.meaning is None or host.needs or host.late:
             return False
         (fact,) = host.facts
         shapes = [tuple(self.model.outlet_fact(outlet).shape) for outlet in operands]
-        stretch = any(shape != tuple(fact.shape) and not all(map(is_one, shape)) for shape in shapes)
-        return isinstance(fact.datum_type, DatumType) and not host.makes_texts and not stretch
+        fit = all(shape == tuple(fact.shape) or all(map(is_one, shape)) for shape in shapes)
+        return fit and isinstance(fact.datum_type, DatumType) and not host.makes_texts and all(map(self.has, operands))

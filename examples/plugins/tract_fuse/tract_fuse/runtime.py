@@ -141,10 +141,10 @@ def in_blocks(nodes: Sequence[HostNode], values: Mapping[OutletId, Array], resul
                 parts[OutletId(node.node)] = node.meaning(node.op, *(parts[one] for one in node.inputs))
         except Exception:
             return False
-        part, place = parts[OutletId(nodes[-1].node)], places[span]
-        if not isinstance(part, np.ndarray) or part.dtype != place.dtype or part.shape != place.shape:
+        part: Any = parts[OutletId(nodes[-1].node)]
+        if not isinstance(part, np.ndarray) or part.dtype != places.dtype or part.shape != places[span].shape:
             return False
-        place[...] = part
+        places[span] = part
     return True
 
 

@@ -67,8 +67,8 @@ def range_of(known: Known, outlet: OutletId, nodes: int = MOST_NODES) -> Range |
     if row is None or not nodes:
         return whole
     inputs = [range_of(known, one, nodes - 1) for one in node.inputs]
-    known = [one for one in inputs if one is not None]
-    found = row(node.op, *known) if len(known) == len(inputs) else whole
+    ranges = [one for one in inputs if one is not None]
+    found = row(node.op, *ranges) if len(ranges) == len(inputs) else whole
     return found if found.within(whole) else whole
 
 
