@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -81,6 +82,36 @@ def test_an_operator_that_is_fused_takes_less_than_forty_lines():
     blocks = [text for _, kind, name, text in BLOCK.findall(TUTORIAL) if kind and name.startswith("tract-mish/")]
     assert len(blocks) == 2
     assert sum(len(text.splitlines()) for text in blocks) < 40
+
+
+FUSE = Path(__file__).parents[1] / "examples" / "plugins" / "tract_fuse" / "tract_fuse"
+
+
+def test_the_runtime_that_fuses_is_what_the_page_shows_of_it():
+    section = REFERENCE.split("### What compilers share\n")[1].split("\n### ")[0]
+    shown = [line.strip() for _, _, _, text in BLOCK.findall(section) for line in text.splitlines()]
+    written = {line.strip() for path in FUSE.glob("*.py") for line in path.read_text().splitlines()}
+    assert len(shown) >= 6
+    assert not set(shown) - written
+
+
+def test_the_runtime_that_fuses_takes_less_than_two_hundred_lines():
+    assert sum(_lines_of_code(path.read_text()) for path in FUSE.glob("*.py")) < 200
+
+
+def _lines_of_code(text: str) -> int:
+    """Without comments, docstrings and empty lines: what is left is the program."""
+    tree = ast.parse(text)
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    without = {line for node in texts for line in range(node.lineno, (node.end_lineno or 0) + 1)}
+    lines = enumerate(text.splitlines(), 1)
+    return sum(line.strip() != "" and not line.strip().startswith("#") and n not in without for n, line in lines)
+
+
+def test_all_modules_that_compilers_share_are_listed():
+    listed = REFERENCE.split("### What compilers share\n")[1].split("\n### ")[0]
+    modules = {path.stem for path in (Path(__file__).parents[1] / "tract_core" / "compile").glob("[a-z]*.py")}
+    assert set(re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)) == modules
 
 
 MISTAKES = {

@@ -95,12 +95,8 @@ class Grouping(Generic[G]):
         if group is not None:
             self.groups.append(group)
             self._taken.update(group.nodes)
-            self.there.update(self.given_by(group.nodes))
+            self.there.update(given_by(self.model, group.nodes))
             self.added(group)
-
-    def given_by(self, nodes: Sequence[int]) -> Iterator[OutletId]:
-        """The tensors of nodes that somebody else reads, or the caller."""
-        return given_by(self.model, nodes)
 
     def is_constant(self, outlet: OutletId) -> bool:
         """Whether a tensor is part of the model, as an array: not as sizes, which are computed."""
@@ -120,6 +116,11 @@ class Grouping(Generic[G]):
         if outlet in self.model.outputs or len(readers) != 1:
             return None
         return self.model.nodes[readers.pop()]
+
+    def reader_at_one(self, outlet: OutletId) -> TypedNode | None:
+        """The node that alone reads a tensor, at one of its inputs; ``None`` where there is more to it."""
+        node = self.only_reader(outlet)
+        return node if node is not None and node.inputs.count(outlet) == 1 else None
 
     def wait(self, nodes: Sequence[int], last: int) -> None:
         """Have nodes visited, in this order, right before another one that comes later."""

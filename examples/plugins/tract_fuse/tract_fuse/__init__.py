@@ -1,1 +1,1 @@
-"""A runtime for tract that sends chains of element-wise operators through in blocks."""
+"""A runtime for tract that sends groups of element-wise operators through in blocks."""

@@ -1,27 +1,27 @@
-"""The runtime: chains go through in blocks, every other node is left to the node executor of the core."""
+"""The runtime: groups go through in blocks, every other node is left to the node executor of the core."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tract_core.limits import check_room, check_run_time
+from tract_core.compile.groups import Group
+from tract_core.limits import check_run_time
+from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.held import Held, owners_of
-from tract_core.runtime.host import Bodies, HostNode, HostState
-from tract_core.runtime.observed import ObservedState
-from tract_core.runtime.parts import BodyPath, Part, bodies_within
-from tract_core.runtime.plan import refuse_missing
-from tract_core.runtime.protocol import Observer, Timing
-from tract_core.runtime.stopwatch import timed_run
-from tract_core.runtime.turn import Turn
-from tract_fuse.chains import is_element_wise, steps_of
+from tract_core.runtime.host import Bodies, HostNode, host_nodes
+from tract_core.runtime.parts import Part, bodies_within
+from tract_core.runtime.plan import TypedSimplePlan, TypedSimpleState
+from tract_core.runtime.protocol import Observer
+from tract_fuse.groups import Blocks, FuseGrouping
+from tract_fuse.memory import Memory, apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class FuseRuntime:
     """Offered as ``fuse``."""
 
     name: ClassVar[str] = "fuse"
-    block: int = field(default=8192, metadata={"doc": "elements that go through a chain together"})
+    block: int = field(default=8192, metadata={"doc": "elements that go through a group together"})
 
     def __post_init__(self) -> None:
         if self.block < 1:
@@ -41,25 +41,19 @@ class FuseRuntime:
 
     def prepare(self, model: TypedModel) -> FusePlan:
         """The plan of a model. Raises Unsupported, naming every operator that has no NumPy meaning."""
-        refuse_missing(model)
         return FusePlan(model, self.block)
 
 
-class FusePlan:
-    """The steps of a model, in order, and those of its bodies, which run alike."""
+class FusePlan(TypedSimplePlan):
+    """The groups of a model, in order, and those of its bodies, which run alike."""
 
     def __init__(self, model: TypedModel, block: int) -> None:
-        self.model = model
+        super().__init__(model)
         self.block = block
-        self.steps = steps_of(model)
-        self.parts = [Part(tuple(node.node for node in step)) for step in self.steps]
-        self.turn = Turn(model, [node for step in self.steps for node in step])
+        self.nodes = {step.host.node: step.host for step in self.steps}
+        self.groups = FuseGrouping(model, list(self.nodes.values())).found()
+        self.memory = Memory(model, self.groups)
         self.bodies = Bodies(lambda body: FusePlan(body, block))
-
-    @property
-    def lent(self) -> Sequence[int]:
-        """Any output may be an input, or a view on it, as NumPy gives views."""
-        return range(len(self.model.outputs))
 
     def spawn(self) -> FuseState:
         """A fresh state."""
@@ -69,34 +63,20 @@ class FusePlan:
         """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
         return FuseState(self, plan_of)
 
-    def spawn_observed(self, observe: Observer) -> ObservedState:
-        """A fresh state, in whose turns ``observe`` sees what leaves every step, and may exchange it."""
-        return ObservedState(self.spawn(), observe)
-
-    def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
-        """One turn on a fresh state, and what each step took in it, those of bodies too."""
-        return timed_run(self, inputs)
-
     def explain(self) -> Explanation:
-        """Each step, those of bodies too."""
-        found = [one for path, body in bodies_within(self.model) for one in _placements(self.model, body, path)]
+        """Each group, those of bodies too."""
+        found = (
+            Placement.of(self.model, group.nodes, "cpu", group.kind, "".join(group.notes()), body=path)
+            for path, body in bodies_within(self.model)
+            for group in FuseGrouping(body, host_nodes(body)).found()
+        )
         return Explanation("fuse", tuple(found))
 
 
-def _placements(model: TypedModel, body: TypedModel, path: BodyPath) -> Iterator[Placement]:
-    for step in steps_of(body):
-        how, why = "numpy", "it is left to the node executor"
-        if is_element_wise(step[0]):
-            how, why = "blocks", "each element comes out of one element"
-        yield Placement.of(model, [node.node for node in step], "cpu", how, why, body=path)
-
-
-class FuseState:
+class FuseState(TypedSimpleState):
     """What the nodes with state keep."""
 
-    def __init__(self, plan: FusePlan, plan_of: Callable[[TypedModel], BodyPlan]) -> None:
-        self.plan = plan
-        self.host = HostState(plan.model, plan_of)
+    plan: FusePlan
 
     def run(
         self,
@@ -110,63 +90,66 @@ class FuseState:
 
         Raises InputError when the arrays do not fit, RunError, with its name, when a node fails.
         """
-        plan, turn = self.plan, self.plan.turn
-        turn.begin(self.host, inputs, out, symbols)
-        values = dict(zip(plan.model.inputs, inputs, strict=True))
+        plan, turn, host = self.plan, self.plan.turn, self._host
+        bound = turn.begin(host, inputs, out, symbols)
+        values = {**dict(zip(plan.inputs, inputs, strict=True)), **plan.constants}
         with turn.going() as budget:
-            held = Held(budget.room, owners_of(inputs))
-            for step, part in zip(plan.steps, plan.parts, strict=True):
-                outputs = self._compute(step, [values[outlet] for outlet in step[0].inputs])
-                turn.check_after(step[-1], self.host.session.symbols)
-                given = dict(zip(plan.model.nodes[step[-1].node].outlets(), outputs, strict=True))
+            held = Held(budget.room, owners_of(inputs), plan.owners)
+            memory, places = plan.memory.arena(bound)
+            held.take(memory)
+            for group, dying in zip(plan.groups, plan.memory.dying, strict=False):
+                given = self._compute(group, values, memory, places)
+                turn.check_after(plan.nodes[group.nodes[-1]], host.session.symbols)
                 if observe is not None:
-                    given.update(observe(part, given) or {})
+                    shown = {outlet: apart(array, memory) for outlet, array in given.items()}
+                    given.update(observe(Part(group.nodes), shown) or {})
                 values.update(given)
                 for array in given.values():
                     held.take(array)
-        outputs = [values[outlet] for outlet in plan.model.outputs]
+                for outlet in dying:
+                    held.let_go(values.pop(outlet))
+        outputs = [values[outlet] for outlet in plan.outputs]
         return outputs if out is None else turn.outputs.fill(out, outputs)
 
-    def _compute(self, step: Sequence[HostNode], inputs: list[Array]) -> tuple[Array, ...]:
-        if is_element_wise(step[0]):
-            check_run_time()
-            result = in_blocks(step, inputs[0], self.plan.block)
-            if result is not None:
-                return (result,)
-        outputs = tuple(inputs)
-        for node in step:  # where blocks went wrong, this tells in which node
-            outputs = node.run(self.host, outputs)
-        return outputs
-
-    def reset(self) -> None:
-        """The nodes keep nothing from the turns so far."""
-        self.host.reset()
-
-    def freeze(self) -> dict[int, Any]:
-        """What each node keeps."""
-        return self.host.freeze()
-
-    def thaw(self, frozen: dict[int, Any]) -> None:
-        """Go back to what each node kept; the snapshot stays as it is."""
-        self.host.thaw(frozen, (node for step in self.plan.steps for node in step))
+    def _compute(
+        self, group: Group, values: Mapping[OutletId, Array], memory: Array, places: Mapping[OutletId, Array]
+    ) -> dict[OutletId, Array]:
+        nodes = [self.plan.nodes[number] for number in group.nodes]
+        outlets = self.plan.model.nodes[group.nodes[-1]].outlets()
+        if isinstance(group, Blocks) and in_blocks(nodes, values, places[outlets[0]], self.plan.block):
+            return {outlets[0]: places[outlets[0]]}
+        inside = dict(values)
+        for node in nodes:  # where blocks went wrong, this tells in which node
+            # what has a state may keep its inputs
+            inputs = [apart(inside[one], memory) if node.state else inside[one] for one in node.inputs]
+            outputs = [apart(array, memory) for array in node.run(self._host, inputs)]
+            inside.update(zip(self.plan.model.nodes[node.node].outlets(), outputs, strict=True))
+        return {outlet: inside[outlet] for outlet in outlets}
 
 
-def in_blocks(chain: Sequence[HostNode], x: Array, block: int) -> Array | None:
-    """What a chain makes of ``x``, in blocks of so many elements; ``None`` where a node gives something else."""
-    flat = np.ascontiguousarray(x).reshape(-1)
-    kind = chain[-1].facts[0].datum_type.storage.numpy
-    check_room(flat.size * kind.itemsize)
-    result = np.empty(flat.shape, kind)
-    for start in range(0, flat.size, block):
-        part: Any = flat[start : start + block]
-        place = result[start : start + block]
+def in_blocks(nodes: Sequence[HostNode], values: Mapping[OutletId, Array], result: Array, block: int) -> bool:
+    """Compute a group of element-wise nodes in blocks of so many elements. Returns whether each gave what it should."""
+    flat = {outlet: _flat(values[outlet]) for node in nodes for outlet in node.inputs if outlet in values}
+    places = result.reshape(-1)
+    for start in range(0, places.size, block):
+        check_run_time()
+        span = slice(start, start + block)
+        parts: dict[OutletId, Any] = {one: x if x.size == 1 else x[span] for one, x in flat.items()}
         try:
-            for node in chain:
-                assert node.meaning is not None  # `is_element_wise` asks for it
-                part = node.meaning(node.op, part)
+            for node in nodes:
+                assert node.meaning is not None  # `FuseGrouping` asks for it
+                parts[OutletId(node.node)] = node.meaning(node.op, *(parts[one] for one in node.inputs))
         except Exception:
-            return None
-        if not isinstance(part, np.ndarray) or part.dtype != place.dtype or part.shape != place.shape:
-            return None
-        place[...] = part
-    return result.reshape(x.shape)
+            return False
+        part: Any = parts[OutletId(nodes[-1].node)]
+        if not isinstance(part, np.ndarray) or part.dtype != places.dtype or part.shape != places[span].shape:
+            return False
+        places[span] = part
+    return True
+
+
+def _flat(array: Array) -> Array:
+    """The elements in order, to which nobody can write."""
+    found = np.ascontiguousarray(array).reshape(-1)
+    found.flags.writeable = False
+    return found

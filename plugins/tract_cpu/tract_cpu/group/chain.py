@@ -13,6 +13,7 @@ from tract_llvm.elements.expressions import ELEMENTS, QUANTIZED, Apply, Expressi
 from tract_llvm.language.types import ElementType, element_type
 from tract_llvm.language.values import Value
 
+from tract_core.compile.chains import chain_behind
 from tract_core.compile.groups import outlet_text
 from tract_core.data import Constant
 from tract_core.dims import Dim
@@ -99,7 +100,7 @@ def extended(walk: Walk, chain: Chain, operand: OperandFn) -> Chain:
     """
     growing = _Growing(walk, chain, operand)
     mark = narrow = growing.mark()
-    while growing.code_size < MOST_CODE and growing.takes_one_more():
+    for _ in chain_behind(walk, chain.outlet, growing.take):
         mark = growing.mark()
         if not _widens(walk.model, mark.outlet) or not narrow.steps:
             narrow = mark
@@ -136,7 +137,7 @@ class _Growing:
         self._inputs, self._operands = list(before.inputs), list(chain.operands)
         self._steps = [_moved(step, len(before.inputs), _FIRST_STEP) for step in before.steps]
         self._nodes, self.outlet = list(chain.nodes), chain.outlet
-        self.code_size = sum(map(code_size, self._steps))
+        self._code_size = sum(map(code_size, self._steps))
 
     def mark(self) -> _Mark:
         """How long it is."""
@@ -149,18 +150,14 @@ class _Growing:
         operands, nodes = self._operands[: mark.operands], self._nodes[: mark.nodes]
         return Chain(Expression(inputs, steps), tuple(operands), mark.outlet, tuple(nodes), self._own)
 
-    def takes_one_more(self) -> bool:
-        """Take the node behind it, where that is the only reader, and can be computed along."""
+    def take(self, node: TypedNode, others: Sequence[OutletId]) -> bool:
+        """Take the node behind it, where that can be computed along. ``others``: what else that reads."""
         walk, model = self._walk, self._walk.model
-        node = walk.only_reader(self.outlet)
-        if node is None or model.registry[ELEMENTS].find(type(node.op)) is None:
+        if self._code_size >= MOST_CODE or model.registry[ELEMENTS].find(type(node.op)) is None:
             return False  # before its operands are arranged
+        if not walk.known.fits(node):
+            return False
         shape = tuple(model.outlet_fact(self.outlet).shape)
-        if len(node.outlets()) != 1 or tuple(model.outlet_fact(OutletId(node.id)).shape) != shape:
-            return False
-        if walk.known.why_unfit(node.id) is not None:
-            return False
-        others = list(dict.fromkeys(outlet for outlet in node.inputs if outlet != self.outlet))
         numbers = {outlet: step for outlet in others if (step := known_number(walk.known, outlet)) is not None}
         found: dict[OutletId, ElementType] = {}
         for outlet in others:
@@ -189,7 +186,7 @@ class _Growing:
         self._inputs += others.values()
         self._operands += others
         self._steps += (*numbers.values(), step)
-        self.code_size += len(numbers) + code_size(step)
+        self._code_size += len(numbers) + code_size(step)
         self._nodes.append(node.id)
         self.outlet = OutletId(node.id)
         return True

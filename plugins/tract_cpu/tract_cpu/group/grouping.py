@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tract_llvm.elements.expressions import ELEMENTS
 
+from tract_core.compile.groups import given_by
 from tract_core.errors import FactError
 from tract_core.ops.axis import AxisOp
 from tract_core.plugins.descriptor import CORE
@@ -52,7 +53,7 @@ class CpuGrouping(Walk):
         """Note how tensors are there now, and what is known of sizes that a node of the host gives values."""
         for outlet, form in group.reads:
             self.layouts.read(outlet, form)
-        for outlet in self.given_by(group.nodes):
+        for outlet in given_by(self.model, group.nodes):
             self.layouts.write(outlet, group.form)
         for number in group.nodes if isinstance(group, Host) else ():
             if self.nodes[number].binds:

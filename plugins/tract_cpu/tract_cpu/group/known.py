@@ -14,7 +14,7 @@ from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
-from tract_core.model.typed import TypedModel
+from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import Array
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.host import HostNode
@@ -81,6 +81,10 @@ class Known:
             around = self._around[node] = self._symbols_around(node), self._why_never(node)
         symbols, why = around
         return why or (None if symbols <= self.given else LATE)
+
+    def fits(self, node: TypedNode) -> bool:
+        """Whether types and sizes of a node are none that native code has no kernels for."""
+        return self.why_unfit(node.id) is None
 
     def why_not_kept(self, facts: Sequence[TypedFact]) -> str | None:
         """Why native code cannot keep something from turn to turn whose sizes are among those of ``facts``."""

@@ -19,16 +19,6 @@ _Named = tuple[OutletId, str]
 """A tensor, and the name of each of its axes."""
 
 
-def is_product_of_two(op: EinSum, facts: Sequence[TypedFact]) -> bool:
-    """Whether a sum of products has two factors, no diagonals, and no sum over an axis of one factor only."""
-    if len(facts) != 2 or any(len(set(term)) < len(term) for term in op.axes.inputs):
-        return False
-    terms, kept = op.axes.inputs, set(op.axes.outputs[0])
-    return all(
-        _long(term, fact) <= kept | set(other) for term, fact, other in zip(terms, facts, terms[::-1], strict=True)
-    )
-
-
 def wire_pairs(op: EinSum, model: TypedModel, inputs: Sequence[OutletId]) -> OutletId:
     """The factors from left to right, two by two, all in the type in which the operator sums."""
     (output,) = op.axes.outputs

@@ -8,13 +8,14 @@ from dataclasses import replace
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
 
+from tract_core.compile.attention import Sizes
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.draft.repeats import Repeated
-from tract_cpu.group.attention import Attention, Sizes, sizes_of
+from tract_cpu.group.attention import Attention, sizes_of
 from tract_cpu.group.dots import Factor, grouping_for
 from tract_cpu.kernels.attention import AttentionPlan, attention_tile
 from tract_cpu.kernels.dots import GROUPED, Grouping

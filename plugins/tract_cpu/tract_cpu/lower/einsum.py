@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from tract_llvm.language.types import ElementType
 
+from tract_core.compile.products import ProductAxes, moves_only, stretched_shapes
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
 from tract_core.ops.einsum import EinSum
@@ -21,7 +22,7 @@ from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.map import map_step
 from tract_cpu.group.code_size import CHEAP
 from tract_cpu.group.dots import factor_of, grouping_for
-from tract_cpu.group.einsum import Product, ProductAxes, moves_only, stretched_shapes
+from tract_cpu.group.einsum import Product
 from tract_cpu.group.groups import Gates, Products
 from tract_cpu.group.pairs import wire_pairs
 from tract_cpu.kernels.dots import GROUPED, Grouping

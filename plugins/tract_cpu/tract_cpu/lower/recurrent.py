@@ -8,6 +8,7 @@ from typing import Final
 
 from tract_llvm.language.types import ElementType
 
+from tract_core.compile.gates import COUNTS
 from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -20,7 +21,6 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.aligned import lasting
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.group.nest import Nest, Unknown
-from tract_cpu.group.recurrent import COUNTS
 from tract_cpu.group.region import Region
 from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.recurrent import GatesPlan
