@@ -1,10 +1,10 @@
 """What every kernel is: a plan, which is data, and how it is written as a native function.
 
 All native functions of kernels are called alike, ``kernel(arguments, begin, end, scratch, course)``: ``arguments`` are
-64-bit integers, sizes and strides in elements or addresses, in the order in which the kernel asks for them. The work is
-cut into tasks that do not depend on each other, of which one call does those from ``begin`` on, up to ``end``; each
-task computes the same whoever does it. ``scratch`` is memory that no other call uses meanwhile. In ``course`` somebody
-says that the run has to end (`tract_cpu.native.executor`).
+64-bit integers, sizes and strides in elements or addresses, as the `Signature` of the plan says. The work is cut into
+tasks that do not depend on each other, of which one call does those from ``begin`` on, up to ``end``; each task computes
+the same whoever does it. ``scratch`` is memory that no other call uses meanwhile. In ``course`` somebody says that the
+run has to end (`tract_cpu.native.executor`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tract_llvm.language.function import POINTER, Function
 from tract_llvm.language.types import INDEX, ElementType
 from tract_llvm.language.values import Value
 
+from tract_cpu.kernels.signature import Signature
 from tract_cpu.native.executor import OVER
 
 BETWEEN_LOOKS: Final = 1 << 12
@@ -83,8 +84,9 @@ class KernelPlan(Protocol):
         """What profiles call it."""
         ...
 
-    def text(self) -> str:
-        """All that it says, in a text that is equal for equal plans only."""
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
         ...
 
     def emit(self, k: Kernel) -> None:

@@ -9,6 +9,7 @@ from tract_core.dims import Dim
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath, body_at
 from tract_cpu.kernels.kernel import KernelPlan
+from tract_cpu.kernels.plan_text import plan_text
 from tract_cpu.program.program import (
     STATUS,
     Argument,
@@ -76,7 +77,7 @@ def step_text(step: Step, model: TypedModel) -> str:
 
 def kernel_text(kernel: KernelPlan) -> str:
     """All that a plan says of its kernel, but the digests of sources, which change with any of them."""
-    return re.sub("[@ ][0-9a-f]{32}", "", kernel.text())
+    return re.sub("[@ ][0-9a-f]{32}", "", plan_text(kernel))
 
 
 def view_text(view: View) -> str:

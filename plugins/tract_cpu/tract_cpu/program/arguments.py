@@ -1,0 +1,64 @@
+"""The arguments of a call by name, put in the order that the signature of its kernel says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from tract_cpu.kernels.kernel import KernelPlan
+from tract_cpu.kernels.signature import Each, Item, Memory, Size
+from tract_cpu.program.loops import Loop
+from tract_cpu.program.program import Argument
+from tract_cpu.program.views import View
+
+Given: TypeAlias = "Argument | Sequence[Argument] | Sequence[Mapping[str, Given]]"
+"""A value; the values of several arguments; for arguments that come again, those of each thing by their names."""
+
+
+def arguments(plan: KernelPlan, /, **given: Given) -> tuple[Argument, ...]:
+    """The arguments of a call of a kernel. Raises TypeError where names or counts are not those of its signature."""
+    return tuple(_in_order(f"kernel {plan.name!r}", plan.signature.items, given))
+
+
+def each_loop(found: Sequence[Loop]) -> list[dict[str, Given]]:
+    """What `Each.loop` wants."""
+    return [{"size": loop.size, "strides": loop.strides} for loop in found]
+
+
+def each_target(tensors: Sequence[View], found: Sequence[Loop], axes: Sequence[int]) -> list[dict[str, Given]]:
+    """What `Targets.declared` wants of tensors that move along loops, as the strides there say, and axes.
+
+    The first strides of a loop are those of a tensor that is none of these.
+    """
+    return [
+        {"tensor": view.address, "strides": [*(loop.strides[n] for loop in found), *(view.strides[a] for a in axes)]}
+        for n, view in enumerate(tensors, start=1)
+    ]
+
+
+def _in_order(where: str, items: Sequence[Item], given: Mapping[str, Given]) -> Iterator[Argument]:
+    names = [item.name for item in items]
+    if missing := [name for name in names if name not in given]:
+        raise TypeError(f"{where} lacks {', '.join(missing)}")
+    if unknown := [name for name in given if name not in names]:
+        raise TypeError(f"{where} takes no {', '.join(unknown)}, but {', '.join(names)}")
+    for item in items:
+        yield from _values(f"{where}, {item.name}", item, given[item.name])
+
+
+def _values(where: str, item: Item, value: Given) -> Iterator[Argument]:
+    if isinstance(item, Size | Memory):
+        if isinstance(value, Sequence):
+            raise TypeError(f"{where} takes one value, not {len(value)}")
+        yield value
+        return
+    wanted = len(item.rounds) if isinstance(item, Each) else len(item.slots())
+    if not isinstance(value, Sequence) or len(value) != wanted:
+        raise TypeError(f"{where} takes {wanted} values, not {len(value) if isinstance(value, Sequence) else 'one'}")
+    for number, one in enumerate(value):
+        if isinstance(one, Mapping) != isinstance(item, Each):
+            raise TypeError(f"{where}[{number}] takes {'names with values' if isinstance(item, Each) else 'a value'}")
+        if isinstance(one, Mapping):
+            yield from _in_order(f"{where}[{number}]", item.rounds[number] if isinstance(item, Each) else (), one)
+        else:
+            yield one
