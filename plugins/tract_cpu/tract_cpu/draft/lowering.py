@@ -26,6 +26,7 @@ from tract_cpu.draft.repeats import Repeated
 from tract_cpu.elements.copies import copy_step
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import Known
+from tract_cpu.program.arguments import begun
 from tract_cpu.program.form import Blocked
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.places import Part, Places
@@ -350,7 +351,7 @@ class Lowering(Known):
                     loops[move.loop] = loops[move.loop].moving(ArgumentPlace(place, number), move.step, move.back)
         steps = [places.step(step) for step in self.steps]
         for loop in loops:
-            steps[loop.first] = loop.begun(steps[loop.first])
+            steps[loop.first] = begun(loop, steps[loop.first])
         return Program(
             tuple(steps),
             draft.makers.finished(draft.constants, steps),

@@ -2,9 +2,9 @@
 
 All native functions of kernels are called alike, ``kernel(arguments, begin, end, scratch, course)``: ``arguments`` are
 64-bit integers, sizes and strides in elements or addresses, as the `Signature` of the plan says. The work is cut into
-tasks that do not depend on each other, of which one call does those from ``begin`` on, up to ``end``; each task computes
-the same whoever does it. ``scratch`` is memory that no other call uses meanwhile. In ``course`` somebody says that the
-run has to end (`tract_cpu.native.executor`).
+tasks that do not depend on each other, of which one call does those from ``begin`` on, up to ``end``; each task
+computes the same whoever does it. ``scratch`` is memory that no other call uses meanwhile. In ``course`` somebody says
+that the run has to end (`tract_cpu.native.executor`).
 """
 
 from __future__ import annotations

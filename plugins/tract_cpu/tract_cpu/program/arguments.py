@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.kernels.signature import Each, Item, Memory, Size
 from tract_cpu.program.loops import Loop
-from tract_cpu.program.program import Argument
+from tract_cpu.program.program import Argument, NativeStep, Step
+from tract_cpu.program.program import Loop as StepLoop
 from tract_cpu.program.views import View
 
 Given: TypeAlias = "Argument | Sequence[Argument] | Sequence[Mapping[str, Given]]"
@@ -34,6 +36,17 @@ def each_target(tensors: Sequence[View], found: Sequence[Loop], axes: Sequence[i
         {"tensor": view.address, "strides": [*(loop.strides[n] for loop in found), *(view.strides[a] for a in axes)]}
         for n, view in enumerate(tensors, start=1)
     ]
+
+
+def begun(loop: StepLoop, step: Step) -> NativeStep:
+    """The first step of a loop, which is told what moves: that comes behind its other arguments."""
+    assert isinstance(step, NativeStep)  # whoever made the loop added it
+    signature, found = step.kernel.signature, list(step.arguments)
+    found[signature.place("moves")] = len(loop.moves)
+    for place, far, back in loop.moves:
+        move = {"place": place, "bytes": far, "factor": -1 if back else 1, "before": 0, "now": 0}
+        found += _in_order("what moves in a loop", signature.rest, move)
+    return replace(step, arguments=tuple(found))
 
 
 def _in_order(where: str, items: Sequence[Item], given: Mapping[str, Given]) -> Iterator[Argument]:
