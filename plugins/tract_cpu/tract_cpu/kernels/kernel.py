@@ -37,18 +37,6 @@ class Kernel(Function):
         super().__init__(module, name, isa, [POINTER, INDEX, INDEX, POINTER, POINTER])
         self.watches = watches
         self.begin, self.end = self.argument(1), self.argument(2)
-        self._passed = self.buffer(0, INDEX)
-        self._next = 0
-
-    def size(self) -> Value:
-        """The next argument, a size, a stride or a position."""
-        self._next += 1
-        return self._passed[self._next - 1]
-
-    def memory(self, element: ElementType) -> Buffer:
-        """The next argument, an address."""
-        address = self.builder.inttoptr(self.size().ir, POINTER)
-        return Buffer(self, address, element)
 
     def scratch(self, element: ElementType) -> Buffer:
         """Memory of this call's own."""

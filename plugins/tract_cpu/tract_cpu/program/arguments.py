@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TypeAlias
 
 from tract_cpu.kernels.kernel import KernelPlan
-from tract_cpu.kernels.signature import Each, Item, Memory, Size
+from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size
 from tract_cpu.program.loops import Loop
 from tract_cpu.program.program import Argument, NativeStep, Step
 from tract_cpu.program.program import Loop as StepLoop
@@ -75,3 +76,29 @@ def _values(where: str, item: Item, value: Given) -> Iterator[Argument]:
             yield from _in_order(f"{where}[{number}]", item.rounds[number] if isinstance(item, Each) else (), one)
         else:
             yield one
+
+
+def named(signature: Signature, texts: Sequence[str]) -> str:
+    """The texts of arguments with their names. Where there are too few, the names end; more are told without names."""
+    left = iter(texts)
+    told = _named(signature.items, left)
+    rest = list(left)
+    while signature.rest and rest:
+        left = iter(rest)
+        told.append(f"({' '.join(_named(signature.rest, left))})")
+        rest = list(left)
+    return " ".join([*told, *rest])
+
+
+def _named(items: Sequence[Item], left: Iterator[str]) -> list[str]:
+    found: list[str] = []
+    for item in items:
+        if isinstance(item, Each):
+            value = f"({'; '.join(' '.join(_named(items, left)) for items in item.rounds)})"
+        else:
+            texts = list(islice(left, len(item.slots())))
+            if isinstance(item, Size | Memory) and not texts:
+                break
+            value = texts[0] if isinstance(item, Size | Memory) else f"({' '.join(texts)})"
+        found.append(f"{item.name}={value}")
+    return found

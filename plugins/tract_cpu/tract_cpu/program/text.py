@@ -10,6 +10,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath, body_at
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.kernels.plan_text import plan_text
+from tract_cpu.program.arguments import named
 from tract_cpu.program.program import (
     STATUS,
     Argument,
@@ -90,7 +91,7 @@ def view_text(view: View) -> str:
 def _arguments(step: Step) -> Iterator[str]:
     if isinstance(step, NativeStep):
         yield f"       {kernel_text(step.kernel)}"
-        yield f"       {' '.join(map(_argument, step.arguments))}"
+        yield f"       {named(step.kernel.signature, list(map(_argument, step.arguments)))}"
     elif isinstance(step, HostStep):
         yield f"       {'; '.join('host' if one is None else view_text(one) for one in step.inputs)}"
 
