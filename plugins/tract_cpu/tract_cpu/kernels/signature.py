@@ -153,10 +153,6 @@ class Taken:
             first += len(list(_slots(items)))
         return found
 
-    def has(self, name: str) -> bool:
-        """Whether there is an argument of a name."""
-        return name in self._items
-
     def _found(self, name: str, kind: type[ItemT]) -> tuple[ItemT, int]:
         item, place = self._items.get(name, (None, 0))
         if not isinstance(item, kind):
