@@ -51,7 +51,8 @@ class TopkPlan:
     def emit(self, k: Kernel) -> None:
         """Task by task, one row."""
         taken = self.signature.taken(k)
-        size, kept, status, asked = (*map(taken.size, ("size", "kept")), *map(taken.memory, ("status", "asked")))
+        size, kept = taken.size("size"), taken.size("kept")
+        status, asked = taken.memory("status"), taken.memory("asked")
         places = tuple(map(taken.memory, ("source", "values", "positions")))
         steps = tuple(taken.sizes("steps"))
         outer = [(one.size("size"), one.sizes("strides")) for one in taken.each("outer")]
