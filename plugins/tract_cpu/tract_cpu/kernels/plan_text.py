@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tract_llvm.elements.expressions import Apply, Expression, step_text
 from tract_llvm.language.types import ElementType
@@ -15,7 +15,7 @@ from tract_core.data import Constant
 from tract_core.model.fields import field_names
 
 
-def plan_text(plan: Any) -> str:
+def plan_text(plan: object) -> str:
     """All that a plan says, equal for equal plans only, and the same in every process.
 
     Types and functions are told by their origin, so that the text changes with their sources too; constants by their
@@ -24,8 +24,9 @@ def plan_text(plan: Any) -> str:
     told = _TOLD.get(type(plan))
     if told is not None:
         return told(plan)
-    if type(plan) is tuple:
-        return f"({', '.join([plan_text(one) for one in plan])})"
+    if isinstance(plan, tuple):
+        parts = cast("tuple[object, ...]", plan)  # isinstance does not tell of what
+        return f"({', '.join(map(plan_text, parts))})"
     if isinstance(plan, Enum):
         return f"{origin_of(type(plan))}.{plan.name}"
     if is_dataclass(plan) and not isinstance(plan, type):
