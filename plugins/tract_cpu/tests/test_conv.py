@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tract_cpu.caches import Caches
 from tract_cpu.kernels.conv import ConvPlan
+from tract_cpu.kernels.plan_text import plan_text
 from tract_cpu.plan import CpuPlan
 from tract_cpu.products import direct
 from tract_llvm.isa import Isa
@@ -412,7 +413,7 @@ def test_weights_of_a_tile_stay_in_the_second_cache(isa: Isa, kept: int, monkeyp
 
 
 def kernels(plan: CpuPlan) -> set[str]:
-    return {step.kernel.text() for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)}
+    return {plan_text(step.kernel) for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)}
 
 
 def test_one_kernel_serves_weights_of_any_size(isa: Isa) -> None:

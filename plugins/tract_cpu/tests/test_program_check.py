@@ -11,7 +11,7 @@ from golden_models import GOLDEN
 from tract_cpu.compile import Target, program_of
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.program.check import check_program, faults
-from tract_cpu.program.program import ArgumentPlace, NativeStep, Program, Stage, StepNumber
+from tract_cpu.program.program import Argument, ArgumentPlace, NativeStep, Program, Stage, StepNumber
 from tract_cpu.program.views import Address, Kind, Storage
 from tract_llvm.isa import ISAS
 
@@ -55,11 +55,18 @@ def with_argument(program: Program, place: int, number: int, argument: Any) -> P
     return with_step(program, place, arguments=tuple(arguments))
 
 
+def arguments_of(program: Program, place: int) -> tuple[Argument, ...]:
+    step = program.steps[place]
+    assert isinstance(step, NativeStep)
+    return step.arguments
+
+
 def with_loop(program: Program, **changes: int) -> Program:
     return replace(program, loops=(replace(program.loops[0], **changes), *program.loops[1:]))
 
 
 LAST = Storage(Kind.ARENA, 3)
+BEGIN = 3  # the step of the scan that begins its loop
 FAULTS: list[tuple[str, Callable[[Program], Program], str]] = [
     ("convolutions", lambda p: without(p, 2), r"step \d+ reads arena\[1\], to which no step before it writes"),
     ("convolutions", lambda p: without(p, 5), r"no step computes node 'n.conv.2'"),
@@ -87,6 +94,11 @@ FAULTS: list[tuple[str, Callable[[Program], Program], str]] = [
     ("scan", lambda p: with_argument(p, 0, 1, StepNumber(99)), r"step 0 leads to step 99"),
     ("scan", lambda p: with_argument(p, 6, 0, ArgumentPlace(4, 99)), r"argument 99 of step 4, which has none"),
     ("scan", lambda p: replace(p, kept=()), r"kept\[\d\], of which there are 0"),
+    ("convolutions", lambda p: with_step(p, 2, arguments=arguments_of(p, 2)[:-1]), r"step 2 gives \w+ \d+ arguments"),
+    ("convolutions", lambda p: with_step(p, 2, arguments=(*arguments_of(p, 2), 1)), r"step 2 gives \w+ \d+ arguments"),
+    ("scan", lambda p: with_step(p, BEGIN, arguments=(*arguments_of(p, BEGIN), 1)), r"gives begin \d+ arguments"),
+    ("scan", lambda p: with_argument(p, BEGIN, 5, 8), r"begin something else than an address of i64 as argument 5"),
+    ("scan", lambda p: with_argument(p, BEGIN, 0, Address(LAST)), r"begin something else than a size as argument 0"),
     (
         "found_in_the_middle",
         lambda p: replace(p, since={"found": 2}),

@@ -13,8 +13,9 @@ from tract_core.dims import ceil_div, product
 from tract_core.ops.cast import Cast
 from tract_cpu.draft.map import map_step
 from tract_cpu.kernels.transpose import BLOCK, PIECE_BITS, TransposePlan
+from tract_cpu.program.arguments import arguments, each_loop
 from tract_cpu.program.loops import collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View
 
 
@@ -33,14 +34,20 @@ def copy_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> Nat
     outer = [loop for place, loop in enumerate(loops) if place not in {across, len(loops) - 1}]
     down, along = loops[across], loops[-1]
     plan = TransposePlan(source.element, isa.lanes(source.element.bits), len(outer))
-    arguments: list[Argument] = [down.size, along.size]
-    arguments += [source.address, along.strides[0], target.address, down.strides[1]]
-    for loop in outer:
-        arguments += [loop.size, *loop.strides]
+    given = arguments(
+        plan,
+        down=down.size,
+        along=along.size,
+        source=source.address,
+        source_row=along.strides[0],
+        target=target.address,
+        target_row=down.strides[1],
+        outer=each_loop(outer),
+    )
     blocks = ceil_div(down.size, BLOCK) * ceil_div(along.size, BLOCK)
     tasks = product([loop.size for loop in outer]) * blocks
     work = product(target.shape)
-    return NativeStep(plan, tuple(arguments), tasks, tuple(nodes), (target.storage,), work=work, needs_work=True)
+    return NativeStep(plan, given, tasks, tuple(nodes), (target.storage,), work=work, needs_work=True)
 
 
 def convert_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> NativeStep:

@@ -10,8 +10,9 @@ from tract_llvm.isa import Isa
 from tract_core.dims import Dim, ceil_div, product
 from tract_cpu.group.code_size import code_size
 from tract_cpu.kernels.map import CHUNK, MapPlan
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.loops import Loop, collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View
 
 
@@ -25,13 +26,16 @@ def map_step(
     lanes = 0 if "far" in moves or moves[-1] == "stays" else isa.lanes(widest_bits(expression.types))
     masked = bool(lanes) and isa.masks_bits <= min(one.bytes * 8 for one in (*expression.inputs, expression.result))
     plan = MapPlan(expression, len(loops), moves, lanes, masked)
-    arguments: list[Argument] = [loop.size for loop in loops]
-    arguments += [view.address for view in views]
-    arguments += [stride for loop in loops for stride in loop.strides]
+    given = arguments(
+        plan,
+        sizes=[loop.size for loop in loops],
+        tensors=[view.address for view in views],
+        loops=[{"strides": loop.strides} for loop in loops],
+    )
     tasks: Dim = loops[0].size if len(loops) > 1 else ceil_div(loops[0].size, CHUNK)
     return NativeStep(
         plan,
-        tuple(arguments),
+        given,
         tasks,
         tuple(nodes),
         (result.storage,),

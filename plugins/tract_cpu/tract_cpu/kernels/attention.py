@@ -26,6 +26,7 @@ from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import SMALL_TILES, Sums, Tile, tile_for
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 
 
 def attention_tile(isa: Isa, element: ElementType) -> Tile:
@@ -62,12 +63,21 @@ class AttentionPlan:
         """The type in which products are summed."""
         return self.element.computed
 
-    def text(self) -> str:
-        """All that it says."""
-        types = (
-            f"{self.tile} {self.element.name} {self.result.name} {self.batch} {self.grouping and self.grouping.text()}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        rows = Size("row"), Size("step")
+        factors = tuple((Memory("tensor", self.element), *rows) for _ in range(3))
+        further = tuple((Memory("tensor", one), Size("step")) for one in self.scores.inputs[1:])
+        return Signature.of(
+            *map(Size, ("queries", "keys", "depth", "width")),
+            Each("factors", factors),
+            Each("further", further),
+            Memory("result", self.result),
+            Size("result_row"),
+            Size("result_step"),
+            Each.loop("batch", self.batch, 4 + len(further)),
         )
-        return f"attention {types} {self.scores.text()} {self.along} {self.powers.text()}"
 
     def emit(self, k: Kernel) -> None:
         """result[i] = sum over j of share[i, j] * value[j]; share[i] = softmax of scores(query[i] * key[j], ...)."""
@@ -109,15 +119,17 @@ class _Attention:
 
     def __init__(self, plan: AttentionPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
-        self.queries, self.keys, self.depth, self.width = k.size(), k.size(), k.size(), k.size()
-        queries, keys, values = (_Rows(k.memory(plan.element), k.size(), k.size()) for _ in range(3))
-        kinds = plan.scores.inputs[1:]
-        self._further = [(k.memory(kind), k.size()) for kind in kinds]
+        taken = plan.signature.taken(k)
+        self.queries, self.keys, self.depth, self.width = map(taken.size, ("queries", "keys", "depth", "width"))
+        queries, keys, values = (
+            _Rows(one.memory("tensor"), one.size("row"), one.size("step")) for one in taken.each("factors")
+        )
+        self._further = [(one.memory("tensor"), one.size("step")) for one in taken.each("further")]
         further = tuple(memory for memory, _ in self._further)
-        result = _Rows(k.memory(plan.result), k.size(), k.size())
+        result = _Rows(taken.memory("result"), taken.size("result_row"), taken.size("result_step"))
         self._place = _Place(queries, keys, values, further, result)
         # For each loop around: its size, and how far queries, keys, values, further operands and result move.
-        self._batch = [[k.size() for _ in range(5 + len(kinds))] for _ in range(plan.batch)]
+        self._batch = [[one.size("size"), *one.sizes("strides")] for one in taken.each("batch")]
         scratch, lanes = k.scratch(plan.sums), plan.tile.lanes
         self._turned = scratch
         self._scores = scratch.at(self.depth * lanes)

@@ -9,6 +9,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 
 
 @frozen
@@ -25,9 +26,11 @@ class BorderPlan:
         """What profiles call it."""
         return "border"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"border {self.element.name} {self.lanes} {self.axes} {self.fill}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        sizes = Size("before"), Size("inside"), Size("after"), Size("stride")
+        return Signature.of(Memory("tensor", self.element), Size("whole"), Each.of("axes", self.axes, *sizes))
 
     def emit(self, k: Kernel) -> None:
         """Task by task, all that is around one tensor of a row of them, from the outermost axis in."""
@@ -41,9 +44,11 @@ class _Border:
 
     def __init__(self, plan: BorderPlan, k: Kernel) -> None:
         self._plan, self._k = plan, k
-        self.memory, self.whole = k.memory(plan.element), k.size()
+        taken = plan.signature.taken(k)
+        self.memory, self.whole = taken.memory("tensor"), taken.size("whole")
         # For each axis: how many positions are before, inside and after, and how many elements each has.
-        self._axes = [(k.size(), k.size(), k.size(), k.size()) for _ in range(plan.axes)]
+        names = ("before", "inside", "after", "stride")
+        self._axes = [tuple(map(one.size, names)) for one in taken.each("axes")]
 
     def around(self, at: Buffer, axis: int) -> None:
         """What is before and after an axis, and inside around the axes that follow."""

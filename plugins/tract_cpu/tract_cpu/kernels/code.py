@@ -9,12 +9,13 @@ from tract_llvm.objects.library import Code
 from tract_llvm.objects.origins import key_of_code
 
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
+from tract_cpu.kernels.plan_text import plan_text
 
 
 def code_of(kernel: KernelPlan, isa: Isa, *, watches: bool = False) -> Code:
     """The native function of a kernel, for one instruction set. ``watches``: as in `Kernel`."""
     how = " watches" if watches else ""
-    key = key_of_code(type(kernel), f"{kernel.text()}{how}", isa)
+    key = key_of_code(type(kernel), f"{plan_text(kernel)}{how}", isa)
     name = f"{kernel.name}_{key.digest[:8]}"
 
     def emit(module: Any) -> None:

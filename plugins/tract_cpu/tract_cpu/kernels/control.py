@@ -18,16 +18,19 @@ from tract_llvm.language.types import BOOL, INDEX, ElementType
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Memory, Signature, Size
 from tract_cpu.native.executor import FUEL, NEXT
 
 CONTROL: Final = -1
 """The number of tasks of a step that says which one is next."""
 
-COUNT, BODY, BEHIND, INDEX_NOW, MOVES, FIRST_MOVE = range(6)
+_LOOP: Final = ("count", "body", "behind", "index", "moves")
+COUNT, BODY, BEHIND, INDEX_NOW, MOVES, FIRST_MOVE = range(len(_LOOP) + 1)
 """The arguments of a loop: how many iterations there are, its first step, and the one behind its last; then the number
 of the iteration, which it writes; how many addresses move, and then these."""
 
-PLACE, BYTES, FACTOR, BEFORE, NOW, MOVE_SIZE = range(6)
+_MOVE: Final = ("place", "bytes", "factor", "before", "now")
+PLACE, BYTES, FACTOR, BEFORE, NOW, MOVE_SIZE = range(len(_MOVE) + 1)
 """What a loop knows of an address that moves: where it is, by how many bytes it moves first, with which factor that
 changes; the address before the loop, and how far it moves next, which the loop writes."""
 
@@ -44,9 +47,11 @@ class BeginPlan:
         """What profiles call it."""
         return "begin"
 
-    def text(self) -> str:
-        """All that it says."""
-        return "begin"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        place, *others = _MOVE
+        return Signature(tuple(map(Size, _LOOP)), rest=(Memory(place, INDEX), *map(Size, others)))
 
     def emit(self, k: Kernel) -> None:
         """Remember the addresses that move, and go on inside, or behind where there are no iterations."""
@@ -71,13 +76,14 @@ class RepeatPlan:
         """What profiles call it."""
         return "loop"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"repeat {FUEL_OF_ITERATION}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Memory("loop", INDEX))
 
     def emit(self, k: Kernel) -> None:
         """Move the addresses and go on with the next iteration, or bring them back and go on behind the loop."""
-        loop, course = k.memory(INDEX), k.scratch(INDEX)
+        loop, course = self.signature.taken(k).memory("loop"), k.scratch(INDEX)
         done = loop[INDEX_NOW] + 1
         loop[INDEX_NOW] = done
         with k.either(done < loop[COUNT]) as (again, behind):
@@ -105,13 +111,15 @@ class BranchPlan:
         """What profiles call it."""
         return "branch"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"branch {self.jumps}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Memory("condition", BOOL), Size("elsewhere"))
 
     def emit(self, k: Kernel) -> None:
         """The boolean comes first, then the step."""
-        condition, elsewhere = k.memory(BOOL)[0], k.size()
+        taken = self.signature.taken(k)
+        condition, elsewhere = taken.memory("condition")[0], taken.size("elsewhere")
         behind = k.begin + 1
         wanted = condition if self.jumps else ~condition
         k.scratch(INDEX)[NEXT] = k.select(wanted, elsewhere, behind)
@@ -126,13 +134,14 @@ class JumpPlan:
         """What profiles call it."""
         return "jump"
 
-    def text(self) -> str:
-        """All that it says."""
-        return "jump"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Size("elsewhere"))
 
     def emit(self, k: Kernel) -> None:
         """The step is the argument."""
-        k.scratch(INDEX)[NEXT] = k.size()
+        k.scratch(INDEX)[NEXT] = self.signature.taken(k).size("elsewhere")
 
 
 @frozen
@@ -153,19 +162,23 @@ class CountPlan:
         """What profiles call it."""
         return "count"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"count {self.limit.name} {self.least} {self.most} {self.announced}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        announced = [Size("wanted")] if self.announced else []
+        told = Memory("status", INDEX), Memory("limit", self.limit), Memory("begins", BOOL)
+        return Signature.of(*told, Memory("loop", INDEX), *announced)
 
     def emit(self, k: Kernel) -> None:
         """Where to say that the number does not fit; it, a boolean without which there are none, and the loop."""
-        status, limit, begins, loop = k.memory(INDEX), k.memory(self.limit), k.memory(BOOL), k.memory(INDEX)
+        taken = self.signature.taken(k)
+        status, limit, begins, loop = map(taken.memory, ("status", "limit", "begins", "loop"))
         number = k.convert(limit[0], INDEX)
         count = k.select(begins[0] & (number > 0), number, k.index(0))
         loop[COUNT] = count
         wrong = (count > self.most) | (count < self.least)
         if self.announced:
-            wrong = wrong | count.differs(k.size())
+            wrong = wrong | count.differs(taken.size("wanted"))
         with k.when(wrong):
             status[0] = k.index(1)
 
@@ -179,13 +192,15 @@ class EndPlan:
         """What profiles call it."""
         return "end"
 
-    def text(self) -> str:
-        """All that it says."""
-        return "end"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Memory("goes_on", BOOL), Memory("loop", INDEX))
 
     def emit(self, k: Kernel) -> None:
         """The boolean comes first, then the loop."""
-        goes_on, loop = k.memory(BOOL), k.memory(INDEX)
+        taken = self.signature.taken(k)
+        goes_on, loop = taken.memory("goes_on"), taken.memory("loop")
         with k.when(~goes_on[0]):
             loop[COUNT] = loop[INDEX_NOW] + 1
 
@@ -201,13 +216,15 @@ class NumberPlan:
         """What profiles call it."""
         return "number"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"number {self.element.name}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Memory("loop", INDEX), Memory("target", self.element))
 
     def emit(self, k: Kernel) -> None:
         """The loop comes first, then where to write."""
-        loop, target = k.memory(INDEX), k.memory(self.element)
+        taken = self.signature.taken(k)
+        loop, target = taken.memory("loop"), taken.memory("target")
         target[0] = k.convert(loop[INDEX_NOW], self.element)
 
 
@@ -220,13 +237,15 @@ class SkipPlan:
         """What profiles call it."""
         return "skip"
 
-    def text(self) -> str:
-        """All that it says."""
-        return "skip"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Memory("count", INDEX), Memory("skipped", BOOL), Size("skip"))
 
     def emit(self, k: Kernel) -> None:
         """How many iterations there were, and where to say it; then how many are skipped, by whoever does task 0."""
-        count, skipped, skip = k.memory(INDEX), k.memory(BOOL), k.size()
+        taken = self.signature.taken(k)
+        count, skipped, skip = taken.memory("count"), taken.memory("skipped"), taken.size("skip")
         with k.loop("task", k.end, k.begin):
             position = count[0] + 1
             count[0] = position

@@ -24,6 +24,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import GROUPED, Grouping, pairs_for
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size, Sizes, Taken
 from tract_cpu.kernels.tasks import each_task
 
 LINE: Final = 64
@@ -70,13 +71,27 @@ class ConvPlan:
         """What profiles call it."""
         return "depthwise" if self.depthwise else "conv"
 
-    def text(self) -> str:
-        """All that it says."""
-        tile = (self.spatial, self.columns, self.rest, self.vectors, self.lanes)
-        read = (self.block, self.channel_step, self.column_step, self.taps)
-        types = f"{self.element.name} {self.weights.name} {self.expression.text()}"
-        grouping = (self.grouping and self.grouping.text(), self.moves)
-        return f"{self.name} {tile} {read} {types} {self.along_channels} {self.steps} {grouping}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature(self.declared())
+
+    def declared(self, above: Ring | None = None, below: Ring | None = None) -> tuple[Item, ...]:
+        """Its arguments; offsets in bytes instead of addresses, where it reads or writes rows in scratch memory."""
+        axes = self.spatial
+        further = tuple(Target.declared(one, axes) for one in self.expression.inputs[1:])
+        return (
+            *map(Size, ("groups", "blocks", "runs", "near", "channels")),
+            Sizes("sizes", axes),
+            Sizes("window", axes),
+            _declared("input", self.element, above),
+            *map(Size, ("batch", "group", "input_block", "channel_step")),
+            Sizes("moves", axes),
+            Sizes("taps", axes),
+            Memory("weights", self.weights),
+            Size("weights_run"),
+            Each("targets", (*further, Target.declared(self.expression.result, axes, below))),
+        )
 
     def emit(self, k: Kernel) -> None:
         """output[n, o, p] = expression(sum of weights[o, i, t] * input[n, i, stride * p + dilation * t], ...)
@@ -85,7 +100,7 @@ class ConvPlan:
         that is done before the next row.
         """
         k.keep_addresses()
-        ConvWriter(self, k).tasks()
+        ConvWriter(self, k, self.signature.taken(k)).tasks()
 
 
 @frozen
@@ -118,24 +133,24 @@ class ConvWriter:
     their own. Then there are two spatial axes, and arguments are offsets in bytes instead of addresses.
     """
 
-    def __init__(self, plan: ConvPlan, k: Kernel, above: Ring | None = None, below: Ring | None = None) -> None:
+    def __init__(
+        self, plan: ConvPlan, k: Kernel, taken: Taken, above: Ring | None = None, below: Ring | None = None
+    ) -> None:
         self.plan, self.k = plan, k
         self._above, self._row = above, k.index(0)
-        axes = range(plan.spatial)
-        self.groups, self.blocks, self.runs, self.near = k.size(), k.size(), k.size(), k.size()
+        self.groups, self.blocks, self.runs, self.near = map(taken.size, ("groups", "blocks", "runs", "near"))
         self.far = self.runs // self.near
-        self.channels = k.size()
-        self.sizes = [k.size() for _ in axes]
-        self.window = [k.size() for _ in axes]
-        self.input = _memory(k, plan.element, above)
-        self.batch, self.group, self.input_block = k.size(), k.size(), k.size()
-        step = k.size()
+        self.channels = taken.size("channels")
+        self.sizes, self.window = taken.sizes("sizes"), taken.sizes("window")
+        self.input = _memory(k, taken, "input", plan.element, above)
+        self.batch, self.group, self.input_block = map(taken.size, ("batch", "group", "input_block"))
+        step = taken.size("channel_step")
         self.channel_step = step if plan.channel_step is None else k.index(plan.channel_step)
-        self.moves = [k.size() for _ in axes]
-        self.taps = [k.size() for _ in axes]
-        self.weights, self.weights_run = k.memory(plan.weights), k.size()
-        self.targets = [Target(k, one, plan.spatial) for one in plan.expression.inputs[1:]]
-        self.targets.append(Target(k, plan.expression.result, plan.spatial, below))
+        self.moves, self.taps = taken.sizes("moves"), taken.sizes("taps")
+        self.weights, self.weights_run = taken.memory("weights"), taken.size("weights_run")
+        *further, result = taken.each("targets")
+        self.targets = [Target(k, *one) for one in zip(further, plan.expression.inputs[1:], strict=True)]
+        self.targets.append(Target(k, result, plan.expression.result, below))
 
     def tasks(self) -> None:
         """Task by task, one row of the output, for the channels of a tile."""
@@ -310,10 +325,15 @@ class ConvWriter:
 class Target:
     """The result, or a further operand of the expression: where its elements are. ``ring``: see `ConvWriter`."""
 
-    def __init__(self, k: Kernel, element: ElementType, spatial: int, ring: Ring | None = None) -> None:
-        self.memory, self._ring = _memory(k, element, ring), ring
-        self.batch, self.block = k.size(), k.size()
-        self.moves = [k.size() for _ in range(spatial)]
+    def __init__(self, k: Kernel, taken: Taken, element: ElementType, ring: Ring | None = None) -> None:
+        self.memory, self._ring = _memory(k, taken, "tensor", element, ring), ring
+        self.batch, self.block = taken.size("batch"), taken.size("block")
+        self.moves = taken.sizes("moves")
+
+    @staticmethod
+    def declared(element: ElementType, spatial: int, ring: Ring | None = None) -> tuple[Item, ...]:
+        """Its arguments."""
+        return (_declared("tensor", element, ring), Size("batch"), Size("block"), Sizes("moves", spatial))
 
     def at(self, batch: Value, block: Value, outer: Sequence[Value]) -> Buffer:
         """From the begin of a row on."""
@@ -325,6 +345,11 @@ class Target:
         return found
 
 
-def _memory(k: Kernel, element: ElementType, ring: Ring | None) -> Buffer:
-    """The memory of a tensor, or of rows in scratch memory: the next argument says where."""
-    return k.memory(element) if ring is None else k.scratch(U8).at(k.size()).of(element)
+def _declared(name: str, element: ElementType, ring: Ring | None) -> Memory | Size:
+    """The argument that says where a tensor is, or rows in scratch memory are."""
+    return Memory(name, element) if ring is None else Size(name)
+
+
+def _memory(k: Kernel, taken: Taken, name: str, element: ElementType, ring: Ring | None) -> Buffer:
+    """The memory of a tensor, or of rows in scratch memory."""
+    return taken.memory(name) if ring is None else k.scratch(U8).at(taken.size(name)).of(element)

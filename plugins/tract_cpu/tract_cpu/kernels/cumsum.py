@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes
 
 SIDE_BY_SIDE = 8
 """How many rows or vectors of rows are summed at once, to hide how long an addition takes."""
@@ -36,9 +39,11 @@ class RunningPlan:
         """How many rows one task sums."""
         return max(self.lanes, 1) * SIDE_BY_SIDE
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"running {self.element.name} {self.outer} {self.lanes} {self.masked} {self.exclusive}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        tensors = Memory("source", self.element), Memory("target", self.element)
+        return Signature.of(*tensors, Size("size"), Sizes("steps", 2), Each.loop("outer", self.outer, 2))
 
     def emit(self, k: Kernel) -> None:
         """y[row, i] = x[row, 0] + ... + x[row, i]"""
@@ -52,10 +57,11 @@ class _Running:
 
     def __init__(self, plan: RunningPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
-        self._places = (k.memory(plan.element), k.memory(plan.element))
-        self._size, self._steps = k.size(), (k.size(), k.size())
+        taken = plan.signature.taken(k)
+        self._places = (taken.memory("source"), taken.memory("target"))
+        self._size, self._steps = taken.size("size"), taken.sizes("steps")
         # For each loop over rows: its size, and how far input and output move.
-        self._outer = [(k.size(), (k.size(), k.size())) for _ in range(plan.outer)]
+        self._outer = [(one.size("size"), one.sizes("strides")) for one in taken.each("outer")]
 
     def rows(self, task: Value) -> None:
         """Neighbouring rows of the last loop."""
@@ -89,5 +95,5 @@ class _Running:
                 target.put(0, before if self.plan.exclusive else total.value, mask)
 
     @staticmethod
-    def _moved(places: tuple[Buffer, Buffer], position: Value, strides: tuple[Value, Value]) -> tuple[Buffer, Buffer]:
+    def _moved(places: tuple[Buffer, Buffer], position: Value, strides: Sequence[Value]) -> tuple[Buffer, Buffer]:
         return places[0].at(position * strides[0]), places[1].at(position * strides[1])

@@ -22,6 +22,7 @@ from tract_cpu.kernels.fourier.butterflies import Complex
 from tract_cpu.kernels.fourier.ends import End, Lying
 from tract_cpu.kernels.fourier.passes import Numbers, Passes
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memories, Memory, Signature, Size
 
 FEW: Final = 4
 """One part in so many of the lanes: where fewer transforms are left, they are computed one by one."""
@@ -64,11 +65,24 @@ class FftPlan:
         """The type of the sums."""
         return sums_of(self.source[0])
 
-    def text(self) -> str:
-        """All that it says."""
-        ends = [(element.name, lying.value) for element, lying in (self.source, self.target)]
-        passes = (self.radices, self.summed, self.chirps, self.lanes)
-        return f"fft {ends} {self.outer} {passes} {self.window} {self.across} {self.swaps}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        computed = self.computed
+        return Signature.of(
+            *map(Size, ("count", "length", "most")),
+            Memory("passes", INDEX),
+            Memory("places", INDEX),
+            Memory("factors", computed),
+            Memories("chirps", (computed, computed) if self.chirps else ()),
+            Memories("window", (computed,) if self.window else ()),
+            Each.of("across", int(self.across), Memory("numbers", computed), Size("columns")),
+            Memory("source", self.source[0]),
+            Size("source_step"),
+            Memory("target", self.target[0]),
+            Size("target_step"),
+            Each.loop("outer", self.outer, 2),
+        )
 
     def emit(self, k: Kernel) -> None:
         """target[..., q, ...] = the sum over p of source[..., p, ...] exp(-2 pi i p q / length)"""
@@ -88,15 +102,16 @@ class _Passed:
     """The arguments."""
 
     def __init__(self, plan: FftPlan, k: Kernel) -> None:
-        computed = plan.computed
-        self.count, self.length, self.most = k.size(), k.size(), k.size()
-        self.passes, self.places, self.factors = k.memory(INDEX), k.memory(INDEX), k.memory(computed)
-        self.chirps = (k.memory(computed), k.memory(computed)) if plan.chirps else None
-        self.window = k.memory(computed) if plan.window else None
-        self.across = (k.memory(computed), k.size()) if plan.across else None
-        self.source, self.source_step = k.memory(plan.source[0]), k.size()
-        self.target, self.target_step = k.memory(plan.target[0]), k.size()
-        self.outer = [(k.size(), (k.size(), k.size())) for _ in range(plan.outer)]
+        taken = plan.signature.taken(k)
+        self.count, self.length, self.most = map(taken.size, ("count", "length", "most"))
+        self.passes, self.places, self.factors = map(taken.memory, ("passes", "places", "factors"))
+        self.chirps = taken.memories("chirps") or None
+        self.window = next(iter(taken.memories("window")), None)
+        across = [(one.memory("numbers"), one.size("columns")) for one in taken.each("across")]
+        self.across = across[0] if across else None
+        self.source, self.source_step = taken.memory("source"), taken.size("source_step")
+        self.target, self.target_step = taken.memory("target"), taken.size("target_step")
+        self.outer = [(one.size("size"), one.sizes("strides")) for one in taken.each("outer")]
         self.inner = self.passes[0]
         self.is_convolution = self.inner.differs(self.length)
 

@@ -10,6 +10,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Memory, Signature, Size
 
 CHUNK: Final = 8192
 """How many numbers are one task."""
@@ -27,13 +28,15 @@ class FinitePlan:
         """What profiles call it."""
         return "finite"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"finite {self!r}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Memory("status", INDEX), Memory("x", self.element), Size("size"))
 
     def emit(self, k: Kernel) -> None:
         """The status becomes 1 where a number less itself is not 0, as with infinities, and what is no number."""
-        status, x, size = k.memory(INDEX), k.memory(self.element), k.size()
+        taken = self.signature.taken(k)
+        status, x, size = taken.memory("status"), taken.memory("x"), taken.size("size")
         with k.loop("task", k.end, k.begin) as task:
             first = task * CHUNK
             part = x.at(first)

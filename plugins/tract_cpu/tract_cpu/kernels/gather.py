@@ -15,6 +15,7 @@ from tract_core.frozen import frozen
 from tract_core.ops.binary import Add, Max, Min, Mul
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes
 
 PLACES: Final = 64
 """How many places of a single loop are one task."""
@@ -52,17 +53,29 @@ class IndexedPlan:
         """What profiles call it."""
         return "scatter" if self.writes else "gather"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"indexed {self!r}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(
+            Sizes("sizes", self.rank),
+            Size("run"),
+            Memory("x", self.element),
+            Memory("numbers", self.index),
+            Memory("other", self.element),
+            Size("step"),
+            Each.of("limits", self.coordinates, Size("places"), Size("stride")),
+            Each.of("loops", self.rank, Sizes("strides", 3)),
+            *([Memory("status", INDEX)] if self.refuses else []),
+        )
 
     def emit(self, k: Kernel) -> None:
         """other[i, j, ...] = x[i, j, ..., numbers[i, j, ...]], or the other way round."""
-        sizes, run = [k.size() for _ in range(self.rank)], k.size()
-        tensors = _Places(k.memory(self.element), k.memory(self.index), k.memory(self.element))
-        step, limits = k.size(), [(k.size(), k.size()) for _ in range(self.coordinates)]
-        strides = [[k.size() for _ in range(3)] for _ in range(self.rank)]
-        status = k.memory(INDEX) if self.refuses else None
+        taken = self.signature.taken(k)
+        sizes, run = taken.sizes("sizes"), taken.size("run")
+        tensors = _Places(taken.memory("x"), taken.memory("numbers"), taken.memory("other"))
+        step, limits = taken.size("step"), [(one.size("places"), one.size("stride")) for one in taken.each("limits")]
+        strides = [one.sizes("strides") for one in taken.each("loops")]
+        status = taken.memory("status") if self.refuses else None
 
         def move(at: _Places) -> None:
             inside, offset = self._place(k, at.numbers, step, limits)

@@ -22,6 +22,7 @@ from tract_core.ops.interpolate import Interpolator
 from tract_cpu.kernels.interpolate import weight_of
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 
 _NOWHERE: Final = -(1 << 56)
 """An offset that stays below 0 with those along other axes: what is read there is 0."""
@@ -47,9 +48,19 @@ class GridSamplePlan:
         """What profiles call it."""
         return "grid_sample"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"grid_sample {self!r}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(
+            Memory("image", self.element),
+            Memory("grid", self.grid),
+            Memory("result", self.element),
+            Size("places"),
+            Size("channels"),
+            Size("image_stride"),
+            Size("channel_stride"),
+            Each.loop("axes", self.axes, 1),
+        )
 
     def scratch(self) -> int:
         """How many bytes each thread needs."""
@@ -67,11 +78,12 @@ class _GridSample:
 
     def __init__(self, plan: GridSamplePlan, k: Kernel) -> None:
         self.plan, self.k, self._type = plan, k, plan.element.computed
-        self._image, self._grid, self._result = k.memory(plan.element), k.memory(plan.grid), k.memory(plan.element)
-        self._places, self._channels = k.size(), k.size()
-        self._image_stride, self._channel_stride = k.size(), k.size()
+        taken = plan.signature.taken(k)
+        self._image, self._grid, self._result = map(taken.memory, ("image", "grid", "result"))
+        self._places, self._channels = taken.size("places"), taken.size("channels")
+        self._image_stride, self._channel_stride = taken.size("image_stride"), taken.size("channel_stride")
         # For each spatial axis: its size, and how far apart its elements are.
-        self._axes = [(k.size(), k.size()) for _ in range(plan.axes)]
+        self._axes = [(one.size("size"), *one.sizes("strides")) for one in taken.each("axes")]
         self._offsets = k.scratch(INDEX)
         tables = plan.axes * plan.mode.reach
         self._weights = self._offsets.at(tables * PLACES).of(self._type)

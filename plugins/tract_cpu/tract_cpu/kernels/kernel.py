@@ -1,10 +1,10 @@
 """What every kernel is: a plan, which is data, and how it is written as a native function.
 
 All native functions of kernels are called alike, ``kernel(arguments, begin, end, scratch, course)``: ``arguments`` are
-64-bit integers, sizes and strides in elements or addresses, in the order in which the kernel asks for them. The work is
-cut into tasks that do not depend on each other, of which one call does those from ``begin`` on, up to ``end``; each
-task computes the same whoever does it. ``scratch`` is memory that no other call uses meanwhile. In ``course`` somebody
-says that the run has to end (`tract_cpu.native.executor`).
+64-bit integers, sizes and strides in elements or addresses, as the `Signature` of the plan says. The work is cut into
+tasks that do not depend on each other, of which one call does those from ``begin`` on, up to ``end``; each task
+computes the same whoever does it. ``scratch`` is memory that no other call uses meanwhile. In ``course`` somebody says
+that the run has to end (`tract_cpu.native.executor`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tract_llvm.language.function import POINTER, Function
 from tract_llvm.language.types import INDEX, ElementType
 from tract_llvm.language.values import Value
 
+from tract_cpu.kernels.signature import Signature
 from tract_cpu.native.executor import OVER
 
 BETWEEN_LOOKS: Final = 1 << 12
@@ -36,18 +37,6 @@ class Kernel(Function):
         super().__init__(module, name, isa, [POINTER, INDEX, INDEX, POINTER, POINTER])
         self.watches = watches
         self.begin, self.end = self.argument(1), self.argument(2)
-        self._passed = self.buffer(0, INDEX)
-        self._next = 0
-
-    def size(self) -> Value:
-        """The next argument, a size, a stride or a position."""
-        self._next += 1
-        return self._passed[self._next - 1]
-
-    def memory(self, element: ElementType) -> Buffer:
-        """The next argument, an address."""
-        address = self.builder.inttoptr(self.size().ir, POINTER)
-        return Buffer(self, address, element)
 
     def scratch(self, element: ElementType) -> Buffer:
         """Memory of this call's own."""
@@ -83,8 +72,9 @@ class KernelPlan(Protocol):
         """What profiles call it."""
         ...
 
-    def text(self) -> str:
-        """All that it says, in a text that is equal for equal plans only."""
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
         ...
 
     def emit(self, k: Kernel) -> None:

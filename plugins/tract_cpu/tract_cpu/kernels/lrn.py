@@ -10,6 +10,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Memory, Signature, Size
 
 
 @frozen
@@ -31,15 +32,18 @@ class LrnPlan:
         """What profiles call it."""
         return "lrn"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"lrn {self!r}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        tensors = Memory("source", self.element), Memory("result", self.element)
+        return Signature.of(*tensors, Size("channels"), Size("plane"))
 
     def emit(self, k: Kernel) -> None:
         """Task by task, one channel of one sample: for each element, the squares in the window around it."""
         type_ = self.element.computed
-        source, result = k.memory(self.element), k.memory(self.element)
-        channels, plane = k.size(), k.size()
+        taken = self.signature.taken(k)
+        source, result = taken.memory("source"), taken.memory("result")
+        channels, plane = taken.size("channels"), taken.size("plane")
         before, after = (self.window - 1) // 2, self.window // 2
         with k.loop("task", k.end, k.begin) as task:
             channel = task % channels

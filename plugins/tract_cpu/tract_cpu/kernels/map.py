@@ -12,6 +12,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Each, Memories, Signature, Sizes
 
 CHUNK: Final = 8192
 """How many elements of a single long loop are one task."""
@@ -37,16 +38,18 @@ class MapPlan:
         """What profiles call it."""
         return "map"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"map {self.expression.text()} {self.rank} {self.moves} {self.lanes} {self.masked}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        types = (*self.expression.inputs, self.expression.result)
+        steps = Each.of("loops", self.rank, Sizes("strides", len(types)))
+        return Signature.of(Sizes("sizes", self.rank), Memories("tensors", types), steps)
 
     def emit(self, k: Kernel) -> None:
         """result[i, j, ...] = expression(a[i, j, ...], b[i, j, ...], ...)"""
-        sizes = [k.size() for _ in range(self.rank)]
-        types = [*self.expression.inputs, self.expression.result]
-        places = [k.memory(one) for one in types]
-        strides = [[k.size() for _ in types] for _ in range(self.rank)]
+        taken = self.signature.taken(k)
+        sizes, places = taken.sizes("sizes"), taken.memories("tensors")
+        strides = [one.sizes("strides") for one in taken.each("loops")]
         if self.rank == 1:
             with k.loop("task", k.end, k.begin) as task:
                 begin = task * CHUNK

@@ -29,6 +29,7 @@ from tract_core.frozen import frozen
 from tract_cpu.caches import LINE
 from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 from tract_cpu.kernels.transpose import turned_squares
 
 SMALL_TILES: Final = (8, 4, 2, 1)
@@ -135,13 +136,22 @@ class MatMulPlan:
         """How many rows a tile has at most that is not whole."""
         return max(self.tile.rows - 1, 1)
 
-    def text(self) -> str:
-        """All that it says."""
-        types = f"{self.left.name} {self.right.name}"
-        groups = f"{self.grouping and self.grouping.text()} {self.together}"
-        cut = f"{self.tile} {self.rests} {self.batch} {self.packs} {self.in_lines}"
-        how = f"{groups} {self.rolled} {self.masks} {self.fetches} {self.pieces} {self.along_columns}"
-        return f"matmul {cut} {how} {types} {self.expression.text()}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        further = tuple((Memory("tensor", one), Size("row")) for one in self.expression.inputs[1:])
+        return Signature.of(
+            *map(Size, ("rows", "columns", "depth", "whole", "tiles")),
+            *([Size("piece")] if self.pieces else []),
+            Memory("left", self.left),
+            Size("left_row"),
+            Size("left_step"),
+            Memory("right", self.right),
+            Each("further", further),
+            Memory("result", self.expression.result),
+            Size("result_row"),
+            Each.loop("batch", self.batch, 3 + len(further)),
+        )
 
     def emit(self, k: Kernel) -> None:
         """result[i, j] = expression(sum over d of left[i, d] * right[d, j], ...), for every pair of matrices.
@@ -158,21 +168,24 @@ class _Product:
 
     def __init__(self, plan: MatMulPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
-        self.rows, self.columns, self.depth = k.size(), k.size(), k.size()
+        taken = plan.signature.taken(k)
+        self.rows, self.columns, self.depth = map(taken.size, ("rows", "columns", "depth"))
         # How many rows whole tiles compute, and how many tiles of rows a task has.
-        self._whole, self._tiles = k.size(), k.size()
-        self._piece = k.size() if plan.pieces else self.depth
+        self._whole, self._tiles = taken.size("whole"), taken.size("tiles")
+        self._piece = taken.size("piece") if plan.pieces else self.depth
         self._done = k.index(0)
         grouping = plan.grouping
         self._steps = self.depth if grouping is None else (self.depth + (grouping.size - 1)) // grouping.size
         self._lines = self._steps + 1 if grouping is not None and grouping.flips else self._steps
-        self._left, self._left_row, self._left_step = k.memory(plan.left), k.size(), k.size()
-        self._right = k.memory(plan.right)
-        further = plan.expression.inputs[1:]
-        self._further = [(k.memory(one), k.size()) for one in further]
-        self._result, self._result_row = k.memory(plan.expression.result), k.size()
+        self._left, self._left_row, self._left_step = (
+            taken.memory("left"),
+            *map(taken.size, ("left_row", "left_step")),
+        )
+        self._right = taken.memory("right")
+        self._further = [(one.memory("tensor"), one.size("row")) for one in taken.each("further")]
+        self._result, self._result_row = taken.memory("result"), taken.size("result_row")
         # For each loop over pairs: its size, and how far left, right, further operands and result move.
-        self._batch = [[k.size() for _ in range(4 + len(further))] for _ in range(plan.batch)]
+        self._batch = [[one.size("size"), *one.sizes("strides")] for one in taken.each("batch")]
         self._packed = k.variable(k.index(-1))
         count = (self.rows - self._whole + (plan.rest - 1)) // plan.rest + self._whole // plan.tile.rows
         self._blocks = (count + (self._tiles - 1)) // self._tiles

@@ -12,6 +12,7 @@ from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import Tile
+from tract_cpu.kernels.signature import Memory, Signature, Size
 
 
 @frozen
@@ -31,18 +32,22 @@ class PackPlan:
         """What profiles call it."""
         return "pack"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"pack {self.tile} {self.element.name} {self.across} {self.grouping and self.grouping.text()}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        strides = Size("down"), Size("across"), Size("pair")
+        source, packed = Memory("source", self.element), Memory("packed", self.element)
+        return Signature.of(Size("columns"), Size("depth"), source, *strides, packed)
 
     def emit(self, k: Kernel) -> None:
         """packed[pair, panel, d, column of the panel] = right[pair, d, column], zero where there is no such column.
 
         With groups, d counts these, and zeros are where the last one goes beyond the last row.
         """
-        columns, depth = k.size(), k.size()
-        source, down, across, pair_stride = k.memory(self.element), k.size(), k.size(), k.size()
-        packed, lines, width = k.memory(self.element), depth, self.tile.columns
+        taken = self.signature.taken(k)
+        columns, depth = taken.size("columns"), taken.size("depth")
+        source, (down, across, pair_stride) = taken.memory("source"), map(taken.size, ("down", "across", "pair"))
+        packed, lines, width = taken.memory("packed"), depth, self.tile.columns
         if self.grouping is not None:
             packed, lines = packed.of(GROUPED), (depth + (self.grouping.size - 1)) // self.grouping.size
             lines = lines + 1 if self.grouping.flips else lines

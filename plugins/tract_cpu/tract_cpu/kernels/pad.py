@@ -13,6 +13,7 @@ from tract_core.frozen import frozen
 from tract_core.ops.pad import PadEdge, PadMode, PadReflect, PadWrap
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 
 
 @frozen
@@ -29,15 +30,18 @@ class PadPlan:
         """What profiles call it."""
         return "pad"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"pad {self.element.name} {type(self.mode).__name__} {self.outer} {self.run}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        sizes = Size("before"), Size("size"), Size("after"), Size("run")
+        return Signature.of(*sizes, Memory("result", self.element), Each.loop("outer", self.outer, 1))
 
     def emit(self, k: Kernel) -> None:
         """result[..., i] = result[..., the place inside for i], for every i before ``before`` or behind ``size``."""
-        before, size, after, run = (k.size() for _ in range(4))
-        result = k.memory(self.element)
-        outer = [(k.size(), k.size()) for _ in range(self.outer)]
+        taken = self.signature.taken(k)
+        before, size, after, run = map(taken.size, ("before", "size", "after", "run"))
+        result = taken.memory("result")
+        outer = [(one.size("size"), *one.sizes("strides")) for one in taken.each("outer")]
         with k.loop("task", k.end, k.begin) as task:
             number, begin = task, result
             for count, stride in reversed(outer):

@@ -18,6 +18,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.conv import ConvPlan, ConvWriter, Ring
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Signature, Size, Taken
 
 _NEVER = -(1 << 40)
 """A row before all others."""
@@ -35,9 +36,16 @@ class PipelinePlan:
         """What profiles call it."""
         return "convs"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"convs {self.rings} {'; '.join(one.text() for one in self.convs)}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        rows = map(Size, ("begin", "line", "row", "before", "after"))
+        convs = tuple(one.declared(*ends) for one, *ends in self.ends())
+        return Signature.of(Size("strips"), Each("convs", convs), Each.of("rows", len(self.rings), *rows))
+
+    def ends(self) -> list[tuple[ConvPlan, Ring | None, Ring | None]]:
+        """Each convolution, with the rows that it reads and writes where these are no tensors."""
+        return list(zip(self.convs, (None, *self.rings), (*self.rings, None), strict=True))
 
     def emit(self, k: Kernel) -> None:
         """Task by task, a strip of rows of one result."""
@@ -52,10 +60,12 @@ class _Pipeline:
 
     def __init__(self, plan: PipelinePlan, k: Kernel) -> None:
         self._plan, self._k = plan, k
-        self._strips = k.size()
-        above, below = [None, *plan.rings], [*plan.rings, None]
-        self._convs = [ConvWriter(one, k, *ends) for one, *ends in zip(plan.convs, above, below, strict=True)]
-        self._rows = [_Rows(k, *pair) for pair in zip(self._convs, plan.rings, strict=False)]
+        taken = plan.signature.taken(k)
+        self._strips = taken.size("strips")
+        convs = zip(plan.ends(), taken.each("convs"), strict=True)
+        self._convs = [ConvWriter(one, k, given, *ends) for (one, *ends), given in convs]
+        rows = zip(self._convs, plan.rings, taken.each("rows"), strict=False)
+        self._rows = [_Rows(k, *one) for one in rows]
 
     def strip(self, task: Value) -> None:
         """Some rows of the last result."""
@@ -115,12 +125,12 @@ class _Rows:
 
     ready: Variable
 
-    def __init__(self, k: Kernel, conv: ConvWriter, ring: Ring) -> None:
+    def __init__(self, k: Kernel, conv: ConvWriter, ring: Ring, taken: Taken) -> None:
         self._k, self._ring, self._lanes = k, ring, conv.plan.lanes
         self._element, self._height = conv.plan.expression.result, conv.sizes[0]
-        self._memory = k.scratch(U8).at(k.size()).of(self._element)
-        self._line, self._row = k.size(), k.size()
-        self._before, self._after = k.size(), k.size()
+        self._memory = k.scratch(U8).at(taken.size("begin")).of(self._element)
+        self._line, self._row = taken.size("line"), taken.size("row")
+        self._before, self._after = taken.size("before"), taken.size("after")
         self.ready = k.variable(k.index(_NEVER))
 
     def missing(self, row: Value) -> tuple[Value, Value]:

@@ -7,8 +7,9 @@ is gone through along the last axis, and what comes out goes through an expressi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.elements.reducers import REDUCTIONS, Reduction
@@ -22,6 +23,7 @@ from tract_core.ops.pool_spec import Window
 from tract_core.ops.reduce import Reducer
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Taken
 from tract_cpu.kernels.targets import Targets
 
 
@@ -51,16 +53,28 @@ class PoolPlan:
         """What profiles call it."""
         return "pool"
 
-    def text(self) -> str:
-        """All that it says."""
-        flags = f"{self.mean} {self.grouped} {self.lanes} {self.masked} {self.expression.text()} {self.along}"
-        return f"pool {self.element.name} {self.reducer.value} {self.windows} {self.outer} {flags}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(
+            Memory("source", self.element),
+            Size("channels"),
+            PoolAxis.declared(len(self.windows)),
+            Each.loop("outer", self.outer, 1),
+            Targets.declared(self.expression, self.outer + len(self.windows)),
+            Size("length"),
+            Size("ones"),
+        )
 
     def emit(self, k: Kernel) -> None:
         """Task by task, one line of the output."""
         pool = _Pool(self, k)
         with k.loop("task", k.end, k.begin) as task:
             pool.line(task)
+
+
+_OF_AXIS: Final = ("size", "output", "before", "low", "high", "stride")
+"""The fields of a `PoolAxis` that arguments say."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +91,17 @@ class PoolAxis:
     low: Value
     high: Value
     stride: Value
+
+    @staticmethod
+    def declared(count: int) -> Each:
+        """The arguments for so many spatial axes."""
+        return Each.of("axes", count, *map(Size, _OF_AXIS))
+
+    @staticmethod
+    def of(taken: Taken, windows: Sequence[Window]) -> list[PoolAxis]:
+        """Those among the arguments of a kernel that were declared."""
+        found = zip(windows, taken.each("axes"), strict=True)
+        return [PoolAxis(window, *(one.size(name) for name in _OF_AXIS)) for window, one in found]
 
     def begin(self, position: Value) -> Value:
         """The first position in the input of the window of an output position; below 0 in the padding."""
@@ -124,12 +149,13 @@ class _Pool:
         self.plan, self.k = plan, k
         self._run = Run(plan.lanes, plan.masked)
         self._how, self._type = REDUCTIONS[plan.reducer], plan.element.computed
-        self._source, self._channels = k.memory(plan.element), k.size()
-        self._axes = [PoolAxis(one, *(k.size() for _ in range(6))) for one in plan.windows]
+        taken = plan.signature.taken(k)
+        self._source, self._channels = taken.memory("source"), taken.size("channels")
+        self._axes = PoolAxis.of(taken, plan.windows)
         # For each loop before the spatial axes: its size, and how far the input moves.
-        self._outer = [(k.size(), k.size()) for _ in range(plan.outer)]
-        self._targets = Targets.of(k, plan.expression, plan.along, len(self._outer) + len(self._axes))
-        self._length, ones = k.size(), k.size()
+        self._outer = [(one.size("size"), *one.sizes("strides")) for one in taken.each("outer")]
+        self._targets = Targets.of(taken, plan.expression, plan.along)
+        self._length, ones = taken.size("length"), taken.size("ones")
         self._line, self._ones = k.scratch(self._type), k.scratch(self._type).at(ones)
 
     def line(self, task: Value) -> None:

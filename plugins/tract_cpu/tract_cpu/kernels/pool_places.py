@@ -16,6 +16,7 @@ from tract_core.ops.pool_spec import Window
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.pool import PoolAxis
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 
 
 @frozen
@@ -38,9 +39,13 @@ class PoolPlacesPlan:
         """What profiles call it."""
         return "pool"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"pool places {self!r}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        tensors = [Memory("source", self.element), Memory("values", self.element), Memory("places", self.places)]
+        return Signature.of(
+            *tensors, Size("line"), PoolAxis.declared(len(self.windows)), Each.loop("outer", self.outer, 1)
+        )
 
     def emit(self, k: Kernel) -> None:
         """Task by task, one line of the output."""
@@ -54,10 +59,11 @@ class _PoolPlaces:
 
     def __init__(self, plan: PoolPlacesPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
-        self._source, self._values, self._places = k.memory(plan.element), k.memory(plan.element), k.memory(plan.places)
-        self._run = k.size()
-        self._axes = [PoolAxis(one, *(k.size() for _ in range(6))) for one in plan.windows]
-        self._outer = [(k.size(), k.size()) for _ in range(plan.outer)]
+        taken = plan.signature.taken(k)
+        self._source, self._values, self._places = map(taken.memory, ("source", "values", "places"))
+        self._run = taken.size("line")
+        self._axes = PoolAxis.of(taken, plan.windows)
+        self._outer = [(one.size("size"), *one.sizes("strides")) for one in taken.each("outer")]
         self._around = self._axes if plan.grouped else self._axes[:-1]
 
     def line(self, task: Value) -> None:

@@ -17,6 +17,7 @@ from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memories, Memory, Signature, Size
 
 AT_ONCE: Final = 8
 """How many vectors are summed at once."""
@@ -46,10 +47,21 @@ class QueryPlan:
         """The type in which products are summed."""
         return self.element.computed
 
-    def text(self) -> str:
-        """All that it says."""
-        sizes = f"{self.lanes} {self.depth} {self.width} {self.batch} {self.element.name} {self.result.name}"
-        return f"query {sizes} {self.scores.text()} {self.along} {self.powers.text()}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        further = self.scores.inputs[1:]
+        return Signature.of(
+            Size("keys"),
+            Memory("query", self.element),
+            Memory("key", self.element),
+            Size("key_row"),
+            Memory("value", self.element),
+            Size("value_row"),
+            Memories("further", further),
+            Memory("result", self.result),
+            Each.loop("batch", self.batch, 4 + len(further)),
+        )
 
     def emit(self, k: Kernel) -> None:
         """Result = sum over j of share[j] * value[j]; share = softmax of scores(query * key[j], ...)."""
@@ -63,14 +75,15 @@ class _Query:
 
     def __init__(self, plan: QueryPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
-        self.keys = k.size()
-        self._query = k.memory(plan.element)
-        self._key, self._key_row = k.memory(plan.element), k.size()
-        self._value, self._value_row = k.memory(plan.element), k.size()
-        self._further = [k.memory(kind) for kind in plan.scores.inputs[1:]]
-        self._result = k.memory(plan.result)
+        taken = plan.signature.taken(k)
+        self.keys = taken.size("keys")
+        self._query = taken.memory("query")
+        self._key, self._key_row = taken.memory("key"), taken.size("key_row")
+        self._value, self._value_row = taken.memory("value"), taken.size("value_row")
+        self._further = taken.memories("further")
+        self._result = taken.memory("result")
         # For each loop around: its size, and how far query, keys, values, further operands and result move.
-        self._batch = [[k.size() for _ in range(5 + len(self._further))] for _ in range(plan.batch)]
+        self._batch = [[one.size("size"), *one.sizes("strides")] for one in taken.each("batch")]
         self._scores = k.scratch(plan.sums)
 
     def task(self, task: Value) -> None:

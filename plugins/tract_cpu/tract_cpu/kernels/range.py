@@ -9,12 +9,16 @@ from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Memory, Signature, Size
 
 CHUNK: Final = 4096
 """How many numbers are one task."""
 
 _FAR: Final = 1 << 60
 """Integers from here on are left to the host, as differences might not fit."""
+
+
+_BOUNDS: Final = ("start", "end", "step")
 
 
 @frozen
@@ -28,15 +32,18 @@ class RangePlan:
         """What profiles call it."""
         return "range"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"range {self.element.name}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        bounds = (Memory(name, self.element) for name in _BOUNDS)
+        return Signature.of(Size("length"), *bounds, Memory("result", self.element), Memory("status", INDEX))
 
     def emit(self, k: Kernel) -> None:
         """result[i] = start + i * step. Refuses where that does not end where it should, after so many steps."""
-        length = k.size()
-        start, end, step = (k.memory(self.element)[0] for _ in range(3))
-        result, status = k.memory(self.element), k.memory(INDEX)
+        taken = self.signature.taken(k)
+        length = taken.size("length")
+        start, end, step = (taken.memory(name)[0] for name in _BOUNDS)
+        result, status = taken.memory("result"), taken.memory("status")
         counted = self._floats if self.element.kind == "f" else self._integers
         with k.either(counted(k, (start, end, step), length)) as (then, otherwise):
             with then, k.loop("task", k.end, k.begin) as task:

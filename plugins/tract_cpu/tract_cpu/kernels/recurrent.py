@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_llvm.elements.expressions import Expression, rounded, step_text
+from tract_llvm.elements.expressions import Expression, rounded
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
@@ -19,6 +19,7 @@ from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import SMALL_TILES, Sums, Tile
 from tract_cpu.kernels.rows import Fold, Load, RowStep
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 
 
 @frozen
@@ -51,13 +52,23 @@ class GatesPlan:
         """How many there are."""
         return self.tile.vectors
 
-    def text(self) -> str:
-        """All that it says."""
-        steps = "; ".join(repr(one) if isinstance(one, Load) else _text(one) for one in self.steps)
-        types = f"{self.left.name} {self.right.name} {[(one.name, moves) for one, moves in self.tensors]}"
-        written = [(number, one.name) for number, one in self.results]
-        before = f"{self.expression.text()} {self.along_columns}"
-        return f"gates {self.tile} {types} {before} {steps} {written} {self.masks}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+
+        def each(name: str, types: Sequence[ElementType]) -> Each:
+            return Each(name, tuple((Memory("tensor", one), Size("row")) for one in types))
+
+        return Signature.of(
+            *map(Size, ("rows", "units", "depth")),
+            Memory("left", self.left),
+            Size("left_row"),
+            Size("left_step"),
+            Memory("right", self.right),
+            each("further", self.expression.inputs[1:]),
+            each("tensors", [one for one, _ in self.tensors]),
+            each("results", [one for _, one in self.results]),
+        )
 
     def emit(self, k: Kernel) -> None:
         """Task by task, the units of a panel, for all rows of the state."""
@@ -66,23 +77,23 @@ class GatesPlan:
             gates.panel(task)
 
 
-def _text(step: RowStep) -> str:
-    assert not isinstance(step, Load | Fold)  # nothing is reduced here
-    return step_text(step)
-
-
 class _Gates:
     """The gates while they are written. Sizes: rows of the state, hidden units, and units of the state that is read."""
 
     def __init__(self, plan: GatesPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
-        self.rows, self.units, self.depth = k.size(), k.size(), k.size()
-        self._left, self._left_row, self._left_step = k.memory(plan.left), k.size(), k.size()
-        self._right = k.memory(plan.right)
+        taken = plan.signature.taken(k)
+        self.rows, self.units, self.depth = map(taken.size, ("rows", "units", "depth"))
+        self._left, self._left_row, self._left_step = (
+            taken.memory("left"),
+            *map(taken.size, ("left_row", "left_step")),
+        )
+        self._right = taken.memory("right")
         # Each with the distance of its rows.
-        self._further = [(k.memory(one), k.size()) for one in plan.expression.inputs[1:]]
-        self._tensors = [(k.memory(one), k.size()) for one, _ in plan.tensors]
-        self._results = [(k.memory(one), k.size()) for _, one in plan.results]
+        self._further, self._tensors, self._results = (
+            [(one.memory("tensor"), one.size("row")) for one in taken.each(name)]
+            for name in ("further", "tensors", "results")
+        )
 
     def panel(self, task: Value) -> None:
         """The units of one panel."""

@@ -23,6 +23,7 @@ from tract_core.ops.resize import NearestMode
 from tract_cpu.kernels.interpolate import weight_of
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size, Taken
 from tract_cpu.kernels.targets import Targets
 
 _NEAREST: Final[Mapping[NearestMode, Callable[[Value], Value]]] = {
@@ -54,15 +55,18 @@ class TapsPlan:
         """What profiles call it."""
         return "taps"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"taps {self!r}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        places = (Size("start"), Size("stride"), Size("bottom"), Size("input"))
+        return Signature.of(*places, *_COUNTED, Memory("indices", INDEX), Memory("weights", self.weights))
 
     def emit(self, k: Kernel) -> None:
         """Output position o stands for the place (start + stride * o) / bottom; task by task, one output position."""
-        start, stride, bottom, size = (k.size() for _ in range(4))
-        taps, reach = _taps(k)
-        indices, weights = k.memory(INDEX), k.memory(self.weights)
+        taken = self.signature.taken(k)
+        start, stride, bottom, size = map(taken.size, ("start", "stride", "bottom", "input"))
+        taps, reach = _taps(k, taken)
+        indices, weights = taken.memory("indices"), taken.memory("weights")
         stretch = reach / (self.mode.reach / 2)
         with k.loop("task", k.end, k.begin) as task:
             place = k.convert(start + stride * task, F64) / k.convert(bottom, F64)
@@ -94,12 +98,13 @@ class TapsPlan:
             weights[tap] = k.convert(weight / total.value if self.antialias or self.cut else weight, self.weights)
 
 
-def _taps(k: Kernel) -> tuple[Value, Value]:
-    """How many elements are read, and how far away at most: from the next three arguments of a kernel.
+_COUNTED: Final = (Size("stays"), Size("reach_top"), Size("reach_bottom"))
+"""Whether an axis stays as it is, when one element is read, and else how far away elements are, as a fraction."""
 
-    They are whether the axis stays as it is, when one is read, and else how far, as a fraction.
-    """
-    stays, top, bottom = k.size(), k.size(), k.size()
+
+def _taps(k: Kernel, taken: Taken) -> tuple[Value, Value]:
+    """How many elements are read, and how far away at most."""
+    stays, top, bottom = (taken.size(one.name) for one in _COUNTED)
     taps = where(stays.equals(0), (top + bottom - 1) // bottom * 2, 1)
     return taps, k.convert(top, F64) / k.convert(bottom, F64)
 
@@ -136,10 +141,23 @@ class ResizePlan:
         """What profiles call it."""
         return "resize"
 
-    def text(self) -> str:
-        """All that it says."""
-        flags = f"{self.computed.name} {self.weighted} {self.crops} {self.outer} {self.lanes} {self.masked}"
-        return f"resize {self.element.name} {self.taps} {flags} {self.expression.text()} {self.along}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        outside = [Memory("outside", self.computed)] if self.crops else []
+        return Signature.of(
+            Memory("source", self.element),
+            Size("run"),
+            Each("axes", tuple(self._of_axis(taps) for taps in self.taps)),
+            Each.loop("outer", self.outer, 1),
+            Targets.declared(self.expression, self.outer + len(self.taps)),
+            *outside,
+        )
+
+    def _of_axis(self, taps: int | None) -> tuple[Item, ...]:
+        counted = _COUNTED if taps is None else ()
+        tables = Memory("indices", INDEX), Memory("weights", self.computed)
+        return (Size("output"), *counted, *tables, Size("stride"))
 
     def emit(self, k: Kernel) -> None:
         """Task by task, one line along the last one of the resized axes."""
@@ -165,16 +183,16 @@ class _Resize:
     def __init__(self, plan: ResizePlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
         self._type = plan.computed
-        self._source, self._run = k.memory(plan.element), k.size()
-        self._axes = [self._axis(taps) for taps in plan.taps]
-        self._outer = [(k.size(), k.size()) for _ in range(plan.outer)]
-        self._targets = Targets.of(k, plan.expression, plan.along, len(self._outer) + len(self._axes))
-        self._outside = k.memory(self._type)[0] if plan.crops else None
+        taken = plan.signature.taken(k)
+        self._source, self._run = taken.memory("source"), taken.size("run")
+        self._axes = [self._axis(*one) for one in zip(plan.taps, taken.each("axes"), strict=True)]
+        self._outer = [(one.size("size"), *one.sizes("strides")) for one in taken.each("outer")]
+        self._targets = Targets.of(taken, plan.expression, plan.along)
+        self._outside = taken.memory("outside")[0] if plan.crops else None
 
-    def _axis(self, taps: int | None) -> _Axis:
-        k = self.k
-        size, count = k.size(), _taps(k)[0] if taps is None else k.index(taps)
-        return _Axis(size, count, k.memory(INDEX), k.memory(self._type), k.size())
+    def _axis(self, taps: int | None, taken: Taken) -> _Axis:
+        size, count = taken.size("output"), _taps(self.k, taken)[0] if taps is None else self.k.index(taps)
+        return _Axis(size, count, taken.memory("indices"), taken.memory("weights"), taken.size("stride"))
 
     def line(self, task: Value) -> None:
         """One line of the output."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tract_llvm.elements.expressions import Apply, rounded, step_text
+from tract_llvm.elements.expressions import Apply, rounded
 from tract_llvm.elements.reducers import REDUCTIONS, Kept
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import Variable
@@ -25,6 +25,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_core.ops.reduce import Reducer
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes, Taken
 
 
 @frozen
@@ -124,11 +125,18 @@ class RowsPlan:
         """What profiles call it."""
         return "rows"
 
-    def text(self) -> str:
-        """All that it says."""
-        steps = "; ".join(step_text(one) if isinstance(one, Apply) else repr(one) for one in self.steps)
-        flow = f"{self.tensors} {self.passes} {self.last} {self.results}"
-        return f"rows {steps} {flow} {self.outer} {self.inner} {self.lanes}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        tensors = tuple((Size("scratch") if one.scratch else Memory("tensor", one.element),) for one in self.tensors)
+        strides = Sizes("strides", len(tensors))
+        return Signature.of(
+            Sizes("outer_sizes", self.outer),
+            Sizes("inner_sizes", self.inner),
+            Each("tensors", tensors),
+            Each.of("outer", self.outer, strides),
+            Each.of("inner", self.inner, strides),
+        )
 
     def emit(self, k: Kernel) -> None:
         """Task by task, one row, or ``across`` so many as lie side by side."""
@@ -156,21 +164,21 @@ class _Rows:
 
     def __init__(self, plan: RowsPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
-        self._outer = [k.size() for _ in range(plan.outer)]
-        self._inner = [k.size() for _ in range(plan.inner)]
-        self._bases = [self._base(one) for one in plan.tensors]
+        taken = plan.signature.taken(k)
+        self._outer, self._inner = taken.sizes("outer_sizes"), taken.sizes("inner_sizes")
+        self._bases = [self._base(*one) for one in zip(plan.tensors, taken.each("tensors"), strict=True)]
         # For each loop, how far each tensor moves.
-        self._outer_strides = [[k.size() for _ in plan.tensors] for _ in range(plan.outer)]
-        self._inner_strides = [[k.size() for _ in plan.tensors] for _ in range(plan.inner)]
+        self._outer_strides = [one.sizes("strides") for one in taken.each("outer")]
+        self._inner_strides = [one.sizes("strides") for one in taken.each("inner")]
         count: Value = k.index(1)
         for size in self._inner:
             count = count * size
         self._count = count
 
-    def _base(self, tensor: Tensor) -> Buffer:
+    def _base(self, tensor: Tensor, taken: Taken) -> Buffer:
         if tensor.scratch:
-            return self.k.scratch(U8).at(self.k.size()).of(tensor.element)
-        return self.k.memory(tensor.element)
+            return self.k.scratch(U8).at(taken.size("scratch")).of(tensor.element)
+        return taken.memory("tensor")
 
     # ---- which rows
 

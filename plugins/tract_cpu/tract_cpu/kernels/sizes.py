@@ -6,6 +6,7 @@ from tract_llvm.language.types import INDEX, ElementType
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 
 
 @frozen
@@ -19,16 +20,18 @@ class SizesPlan:
         """What profiles call it."""
         return "sizes"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"sizes {self.count}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Memory("result", INDEX), Each.of("sizes", self.count, Size("size")))
 
     def emit(self, k: Kernel) -> None:
         """result[i] = the i-th size, by whoever does task 0."""
-        result = k.memory(INDEX)
+        taken = self.signature.taken(k)
+        result = taken.memory("result")
         with k.loop("task", k.end, k.begin):
-            for place in range(self.count):
-                result[place] = k.size()
+            for place, size in enumerate(taken.each("sizes")):
+                result[place] = size.size("size")
 
 
 @frozen
@@ -42,16 +45,18 @@ class EqualPlan:
         """What profiles call it."""
         return "check"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"equal {self.count}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Memory("status", INDEX), Each.of("pairs", self.count, Size("left"), Size("right")))
 
     def emit(self, k: Kernel) -> None:
         """The status becomes 1 where the two sizes of a pair differ."""
-        status = k.memory(INDEX)
+        taken = self.signature.taken(k)
+        status = taken.memory("status")
         with k.loop("task", k.end, k.begin):
-            for _ in range(self.count):
-                with k.when(k.size().differs(k.size())):
+            for pair in taken.each("pairs"):
+                with k.when(pair.size("left").differs(pair.size("right"))):
                     status[0] = k.index(1)
 
 
@@ -67,15 +72,18 @@ class RangeOfAxisPlan:
         """What profiles call it."""
         return "check"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"range of axis {self.start.name} {self.end.name}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        ends = Memory("start", self.start), Memory("end", self.end)
+        return Signature.of(Memory("status", INDEX), *ends, Size("length"), Size("size"))
 
     def emit(self, k: Kernel) -> None:
         """The status becomes 1 where the range has not as many elements as wanted, or is not inside of the axis."""
-        status = k.memory(INDEX)
-        first, last = (k.convert(k.memory(one)[0], INDEX) for one in (self.start, self.end))
-        length, size = k.size(), k.size()
+        taken = self.signature.taken(k)
+        status = taken.memory("status")
+        first, last = (k.convert(taken.memory(one)[0], INDEX) for one in ("start", "end"))
+        length, size = taken.size("length"), taken.size("size")
         fits = (first >= 0) & (last <= size) & (last - first).equals(length)
         with k.loop("task", k.end, k.begin), k.when(~fits):
             status[0] = k.index(1)

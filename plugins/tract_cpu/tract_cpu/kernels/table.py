@@ -14,6 +14,7 @@ from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.map import CHUNK
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Each, Memory, Signature, Sizes
 
 _ENTRIES = 256
 
@@ -34,16 +35,19 @@ class TablePlan:
         """What profiles call it."""
         return "table"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"table {self.rank}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        tensors = Memory("table", U8), Memory("source", U8), Memory("target", U8)
+        return Signature.of(Sizes("sizes", self.rank), *tensors, Each.of("loops", self.rank, Sizes("strides", 2)))
 
     def emit(self, k: Kernel) -> None:
         """result[i, j, ...] = table[x[i, j, ...]]"""
-        sizes = [k.size() for _ in range(self.rank)]
-        table, lanes = k.memory(U8).of(U16), k.isa.lanes(U16.bits)
-        ends = [k.memory(U8), k.memory(U8)]
-        strides = [[k.size(), k.size()] for _ in range(self.rank)]
+        taken = self.signature.taken(k)
+        sizes = taken.sizes("sizes")
+        table, lanes = taken.memory("table").of(U16), k.isa.lanes(U16.bits)
+        ends = [taken.memory("source"), taken.memory("target")]
+        strides = [one.sizes("strides") for one in taken.each("loops")]
         parts = [table.vector(number * lanes, lanes) for number in range(4)]
 
         def along(places: Sequence[Buffer], size: Value) -> None:

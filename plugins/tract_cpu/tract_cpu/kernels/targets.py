@@ -9,7 +9,7 @@ from tract_llvm.elements.expressions import Expression, rounded
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.values import Value
 
-from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memory, Sizes, Taken
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,10 +26,15 @@ class Targets:
     strides: tuple[tuple[Value, ...], ...]
 
     @staticmethod
-    def of(k: Kernel, expression: Expression, along: tuple[bool, ...], loops: int) -> Targets:
-        """Take the next arguments of a kernel: for each operand and the result, its memory and so many strides."""
+    def declared(expression: Expression, loops: int) -> Each:
+        """The arguments for each further operand of an expression and for its result: where it is, and the strides."""
         types = [*expression.inputs[1:], expression.result]
-        found = [(k.memory(one), tuple(k.size() for _ in range(loops))) for one in types]
+        return Each("targets", tuple((Memory("tensor", one), Sizes("strides", loops)) for one in types))
+
+    @staticmethod
+    def of(taken: Taken, expression: Expression, along: tuple[bool, ...]) -> Targets:
+        """Those among the arguments of a kernel that were declared."""
+        found = [(one.memory("tensor"), tuple(one.sizes("strides"))) for one in taken.each("targets")]
         return Targets(expression, along, tuple(one for one, _ in found), tuple(strides for _, strides in found))
 
     def moved(self, loop: int, position: Value) -> Targets:

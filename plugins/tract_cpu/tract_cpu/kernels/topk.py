@@ -13,6 +13,7 @@ from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes
 
 
 @frozen
@@ -33,16 +34,28 @@ class TopkPlan:
         """What profiles call it."""
         return "topk"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"topk {self.element.name} {self.count.name} {self.largest} {self.outer} {self.lanes}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        tensors = Memory("source", self.element), Memory("values", self.element), Memory("positions", INDEX)
+        return Signature.of(
+            Size("size"),
+            Size("kept"),
+            Memory("status", INDEX),
+            Memory("asked", self.count),
+            *tensors,
+            Sizes("steps", len(tensors)),
+            Each.loop("outer", self.outer, len(tensors)),
+        )
 
     def emit(self, k: Kernel) -> None:
         """Task by task, one row."""
-        size, kept, status, asked = k.size(), k.size(), k.memory(INDEX), k.memory(self.count)
-        places = (k.memory(self.element), k.memory(self.element), k.memory(INDEX))
-        steps = (k.size(), k.size(), k.size())
-        outer = [(k.size(), (k.size(), k.size(), k.size())) for _ in range(self.outer)]
+        taken = self.signature.taken(k)
+        size, kept = taken.size("size"), taken.size("kept")
+        status, asked = taken.memory("status"), taken.memory("asked")
+        places = tuple(map(taken.memory, ("source", "values", "positions")))
+        steps = tuple(taken.sizes("steps"))
+        outer = [(one.size("size"), one.sizes("strides")) for one in taken.each("outer")]
         with k.either(k.convert(asked[0], INDEX).equals(kept)) as (then, otherwise):
             with then, k.when(kept > 0), k.loop("task", k.end, k.begin) as task:
                 row, number = places, task

@@ -17,6 +17,7 @@ from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 
 BLOCK: Final = 64
 """How many positions a block has on both axes. One task turns one block around."""
@@ -38,15 +39,18 @@ class TransposePlan:
         """What profiles call it."""
         return "transpose"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"transpose {self.element.name} {self.lanes} {self.outer}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        ends = [Memory("source", self.element), Size("source_row"), Memory("target", self.element), Size("target_row")]
+        return Signature.of(Size("down"), Size("along"), *ends, Each.loop("outer", self.outer, 2))
 
     def emit(self, k: Kernel) -> None:
         """target[..., i, j] = source[..., j, i], where the last axis of both is the one without gaps."""
-        down, along = k.size(), k.size()
-        source, target = (_Matrix(k.memory(self.element), k.size()) for _ in range(2))
-        outer = [(k.size(), k.size(), k.size()) for _ in range(self.outer)]
+        taken = self.signature.taken(k)
+        down, along = taken.size("down"), taken.size("along")
+        source, target = (_Matrix(taken.memory(one), taken.size(f"{one}_row")) for one in ("source", "target"))
+        outer = [(one.size("size"), *one.sizes("strides")) for one in taken.each("outer")]
         wide, high = ((size + (BLOCK - 1)) // BLOCK for size in (along, down))
         with k.loop("task", k.end, k.begin) as task:
             i, j = (task // wide % high) * BLOCK, (task % wide) * BLOCK

@@ -8,6 +8,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Memory, Signature, Size
 
 
 @frozen
@@ -24,14 +25,17 @@ class TriluPlan:
         """What profiles call it."""
         return "trilu"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"trilu {self!r}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        tensors = Memory("source", self.element), Memory("diagonal", self.diagonal), Memory("target", self.element)
+        return Signature.of(Size("rows"), Size("columns"), *tensors)
 
     def emit(self, k: Kernel) -> None:
         """Row by row: a part is copied, the other one is 0. A task is a row."""
-        rows, columns = k.size(), k.size()
-        source, diagonal, target = k.memory(self.element), k.memory(self.diagonal), k.memory(self.element)
+        taken = self.signature.taken(k)
+        rows, columns = taken.size("rows"), taken.size("columns")
+        source, diagonal, target = map(taken.memory, ("source", "diagonal", "target"))
         last = _between(k, k.convert(diagonal[0], INDEX), -rows, columns)
         zero = k.constant(0, self.element)
         with k.loop("task", k.end, k.begin) as task:

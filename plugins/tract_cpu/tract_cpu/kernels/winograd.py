@@ -34,6 +34,7 @@ from tract_core.frozen import frozen
 from tract_cpu.caches import LINE
 from tract_cpu.kernels.conv import Target
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes
 
 WINDOW: Final = 3
 """Positions of a window, along axes that are transformed."""
@@ -108,11 +109,21 @@ class WinogradPlan:
         numbers = self.positions * (-(-channels // self.lanes) * data + sums + weights)
         return INDEX.bytes * _rounded(self.piece, self.lanes) + self.expression.inputs[0].computed.bytes * numbers
 
-    def text(self) -> str:
-        """All that it says."""
-        cut = (self.tile, self.columns, self.rest, self.vectors, self.lanes, self.piece, self.chunk, self.whole)
-        types = f"{self.column_step} {self.element.name} {self.weights.name} {self.expression.text()}"
-        return f"winograd {cut} {types} {self.along_channels}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        axes, types = len(self.tile), (*self.expression.inputs[1:], self.expression.result)
+        return Signature.of(
+            *map(Size, ("tiles", "runs", "channels", "outputs")),
+            Sizes("sizes", axes),
+            Memory("input", self.element),
+            Size("batch"),
+            Size("input_block"),
+            Sizes("moves", axes - 1),
+            Memory("weights", self.weights),
+            Size("weights_run"),
+            Each("targets", tuple(Target.declared(one, axes) for one in types)),
+        )
 
     def emit(self, k: Kernel) -> None:
         """output[n, o, p] = expression(sum of weights[o, i, t] * input[n, i, p + t], ...)
@@ -130,15 +141,19 @@ class _Winograd:
 
     def __init__(self, plan: WinogradPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
-        axes = range(len(plan.tile))
+        taken = plan.signature.taken(k)
         self.kind = plan.expression.inputs[0].computed
-        self.tiles, self.runs, self.channels, self.outputs = (k.size() for _ in range(4))
-        self.sizes = [k.size() for _ in axes]
+        self.tiles, self.runs, self.channels, self.outputs = map(taken.size, ("tiles", "runs", "channels", "outputs"))
+        self.sizes = taken.sizes("sizes")
         self.counts = [(size + (m - 1)) // m for size, m in zip(self.sizes, plan.tile, strict=True)]
-        self.input, self.batch, self.input_block = k.memory(plan.element), k.size(), k.size()
-        self.moves = [*(k.size() for _ in axes[1:]), k.index(plan.column_step)]
-        self.weights, self.weights_run = k.memory(plan.weights), k.size()
-        self.targets = [Target(k, one, len(axes)) for one in (*plan.expression.inputs[1:], plan.expression.result)]
+        self.input, self.batch, self.input_block = (
+            taken.memory("input"),
+            *map(taken.size, ("batch", "input_block")),
+        )
+        self.moves = [*taken.sizes("moves"), k.index(plan.column_step)]
+        self.weights, self.weights_run = taken.memory("weights"), taken.size("weights_run")
+        types = (*plan.expression.inputs[1:], plan.expression.result)
+        self.targets = [Target(k, *one) for one in zip(taken.each("targets"), types, strict=True)]
         self.value, self.sum, self.panel = plan.apart
         self.block_values = self.value * plan.positions
         blocks = (self.channels + (plan.lanes - 1)) // plan.lanes

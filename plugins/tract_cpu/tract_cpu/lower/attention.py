@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tract_llvm.isa import Isa
@@ -21,8 +21,9 @@ from tract_cpu.kernels.attention import AttentionPlan, attention_tile
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.query import QueryPlan
 from tract_cpu.place.chain import PlacedChain, as_they_are, placed
+from tract_cpu.program.arguments import arguments, each_loop
 from tract_cpu.program.loops import Loop, collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import Address, View
 from tract_cpu.table import KINDS
 
@@ -133,16 +134,28 @@ class _Placed:
         queries, keys = self.sizes[found.query], self.sizes[found.key]
         depth, width = (self.sizes[name] if name else 1 for name in (found.depth, found.width))
         rows = ((found.query, found.depth), (found.key, found.depth), (found.key, found.width))
-        arguments: list[Argument] = [queries, keys, depth, width]
-        for address, strides, (row, step) in zip(self.addresses, at, rows, strict=False):
-            arguments += [address, strides[row], strides.get(step or "", 0)]
-        for address, strides in zip(self.addresses[3:-1], at[3:-1], strict=True):
-            arguments += [address, strides.get(found.key, 0)]
-        arguments += [self.addresses[-1], at[-1][found.query], at[-1].get(found.width or "", 0), *self._around()]
+        factors = zip(self.addresses, at, rows, strict=False)
+        further = zip(self.addresses[3:-1], at[3:-1], strict=True)
+        given = arguments(
+            plan,
+            queries=queries,
+            keys=keys,
+            depth=depth,
+            width=width,
+            factors=[
+                {"tensor": address, "row": strides[row], "step": strides.get(step or "", 0)}
+                for address, strides, (row, step) in factors
+            ],
+            further=[{"tensor": address, "step": strides.get(found.key, 0)} for address, strides in further],
+            result=self.addresses[-1],
+            result_row=at[-1][found.query],
+            result_step=at[-1].get(found.width or "", 0),
+            batch=each_loop(self.loops),
+        )
         scratch = tile.lanes * (depth + keys + width) * plan.sums.bytes
         if grouping is not None:
             scratch = scratch + ceil_div(keys, grouping.size) * width * GROUPED.bytes
-        return NativeStep(plan, tuple(arguments), ceil_div(queries, tile.lanes), (), (), scratch)
+        return NativeStep(plan, given, ceil_div(queries, tile.lanes), (), (), scratch)
 
     def _grouping(self, isa: Isa) -> Grouping | None:
         """How products are summed in groups: where queries and keys are whole groups, and numbers lie side by side."""
@@ -163,13 +176,20 @@ class _Placed:
         plan = QueryPlan(lanes, depth, width, *kinds, len(self.loops))
         query, key, value, *further, result = self.addresses
         keys = self.sizes[found.key]
-        arguments: list[Argument] = [keys, query, key, at[1][found.key], value, at[2][found.key], *further, result]
+        given = arguments(
+            plan,
+            keys=keys,
+            query=query,
+            key=key,
+            key_row=at[1][found.key],
+            value=value,
+            value_row=at[2][found.key],
+            further=further,
+            result=result,
+            batch=each_loop(self.loops),
+        )
         scratch = (keys + lanes) * plan.sums.bytes
-        return NativeStep(plan, (*arguments, *self._around()), 1, (), (), scratch)
-
-    def _around(self) -> Iterator[Argument]:
-        for loop in self.loops:
-            yield from (loop.size, *loop.strides)
+        return NativeStep(plan, given, 1, (), (), scratch)
 
 
 def _strides(view: View, term: Sequence[str]) -> Strides:

@@ -17,11 +17,12 @@ from tract_core.runtime.host import host_nodes
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.group.grouping import CpuGrouping
 from tract_cpu.group.known import Known
-from tract_cpu.kernels.control import CONTROL, BeginPlan, RepeatPlan
+from tract_cpu.kernels.control import CONTROL, BeginPlan, BranchPlan, JumpPlan, RepeatPlan
 from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.lay_out.layout import lay_out
 from tract_cpu.lower.groups import GroupRefused, lower_groups
 from tract_cpu.lower.recurrent import written_along
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import (
     STATUS,
     ArgumentPlace,
@@ -159,9 +160,22 @@ def add_conditions(site: Site, body: TypedModel, inputs: Mapping[OutletId, View]
         raise Unfit("sizes are broadcast that may contradict each other where the body is not run")
     holds = [one for condition in conditions if (one := condition.holds()) != 1]
     if holds:
-        arguments = (STATUS, *(number for one in holds for number in (one, 1)))
-        lowering.steps.append(NativeStep(EqualPlan(len(holds)), arguments, 1, (), ()))
+        plan = EqualPlan(len(holds))
+        given = arguments(plan, status=STATUS, pairs=[{"left": one, "right": 1} for one in holds])
+        lowering.steps.append(NativeStep(plan, given, 1, (), ()))
     return product(holds)
+
+
+def branch_step(condition: View, elsewhere: StepNumber, *, jumps: bool) -> NativeStep:
+    """The step that goes on elsewhere where a boolean is ``jumps``."""
+    plan = BranchPlan(jumps)
+    return NativeStep(plan, arguments(plan, condition=condition.address, elsewhere=elsewhere), CONTROL, (), ())
+
+
+def jump_step(place: int) -> NativeStep:
+    """The step that goes on at a place."""
+    plan = JumpPlan()
+    return NativeStep(plan, arguments(plan, elsewhere=StepNumber(place)), CONTROL, (), ())
 
 
 def begin_loop(lowering: Lowering) -> int:
@@ -179,7 +193,9 @@ def repeat(lowering: Lowering, number: int, count: Dim) -> None:
         step = steps[place]
         if isinstance(step, NativeStep):
             steps[place] = replace(step, times=step.times * count)
-    steps.append(NativeStep(RepeatPlan(), (ArgumentPlace(first, 0),), CONTROL, (), ()))
-    arguments = (count, StepNumber(first + 1), StepNumber(last + 1), 0)
-    steps[first] = NativeStep(BeginPlan(), arguments, CONTROL, (), ())
+    again, begin = RepeatPlan(), BeginPlan()
+    steps.append(NativeStep(again, arguments(again, loop=ArgumentPlace(first, 0)), CONTROL, (), ()))
+    body, behind = StepNumber(first + 1), StepNumber(last + 1)
+    given = arguments(begin, count=count, body=body, behind=behind, index=0, moves=0)
+    steps[first] = NativeStep(begin, given, CONTROL, (), ())
     lowering.draft.loops[number] = Loop(first, last)

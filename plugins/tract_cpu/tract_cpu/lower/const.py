@@ -11,6 +11,7 @@ from tract_core.model.const import Const
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.sizes import SizesPlan
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import NativeStep
 from tract_cpu.program.reads import LATE
 from tract_cpu.table import CPU
@@ -30,5 +31,7 @@ def lower_sizes(op: Const, site: Site) -> str | None:
     if any(not symbols_of(size) <= site.lowering.given for size in sizes):
         return LATE
     result = site.lowering.new(site.outlet)
-    site.add_all([NativeStep(SizesPlan(len(sizes)), (result.address, *sizes), 1, (), (result.storage,))])
+    plan = SizesPlan(len(sizes))
+    given = arguments(plan, result=result.address, sizes=[{"size": size} for size in sizes])
+    site.add_all([NativeStep(plan, given, 1, (), (result.storage,))])
     return None

@@ -7,8 +7,9 @@ from tract_core.ops.cumsum import CumSum
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.cumsum import RunningPlan
+from tract_cpu.program.arguments import arguments, each_loop
 from tract_cpu.program.loops import Loop, collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.table import CPU
 
 ROWS = Rows()
@@ -29,11 +30,15 @@ def lower_cumsum(op: CumSum, site: Site) -> str | None:
     lanes = site.isa.lanes(source.element.computed.bits) if across else 0
     masked = bool(lanes) and site.isa.masks_bits <= source.element.bits
     plan = RunningPlan(source.element, len(loops), lanes, masked, op.exclusive)
-    arguments: list[Argument] = [one.address for one in views]
-    arguments += [size, *(one.strides[op.axis] for one in views)]
-    for loop in loops:
-        arguments += [loop.size, *loop.strides]
+    given = arguments(
+        plan,
+        source=source.address,
+        target=result.address,
+        size=size,
+        steps=[one.strides[op.axis] for one in views],
+        outer=each_loop(loops),
+    )
     tasks = product(loop.size for loop in loops[:-1]) * ceil_div(loops[-1].size, plan.block)
     work = product(source.shape)
-    site.add(NativeStep(plan, tuple(arguments), tasks, (site.node.node,), (storage,), work=work))
+    site.add(NativeStep(plan, given, tasks, (site.node.node,), (storage,), work=work))
     return None

@@ -15,6 +15,7 @@ from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.conv import add_steps, prepared
 from tract_cpu.products.direct import conv_step
 from tract_cpu.products.windows import Axis, Parts
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.views import View
 from tract_cpu.table import CPU
@@ -43,7 +44,8 @@ def _want_finite(site: Site) -> None:
     view, element = site.lowering.contiguous(view), view.element
     size = product(view.shape)
     plan = FinitePlan(element, Run.of(site.isa, element))
-    step = NativeStep(plan, (STATUS, view.address, size), ceil_div(size, CHUNK), (), (), work=size)
+    given = arguments(plan, status=STATUS, x=view.address, size=size)
+    step = NativeStep(plan, given, ceil_div(size, CHUNK), (), (), work=size)
     site.lowering.steps.append(step)
 
 

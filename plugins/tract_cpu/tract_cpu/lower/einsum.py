@@ -34,8 +34,9 @@ from tract_cpu.place.chain import PlacedChain, as_they_are, near, placed
 from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task
 from tract_cpu.products.dots import in_panels
 from tract_cpu.products.quantized import wire_product
+from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.loops import Loop, collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import Address, View
 from tract_cpu.table import CPU, KINDS
 
@@ -244,29 +245,32 @@ class _Product:
         count = product([loop.size for loop in loops]) * count
         lines, size = self._lines(piece or depth.size), max(plan.sums.bytes, GROUPED.bytes)
         tiles = tiles_per_task(rows, lines, count, size)
-        arguments: list[Argument] = [
-            row.size,
-            column.size,
-            depth.size,
-            rows.whole,
-            tiles,
-            *([] if piece is None else [piece]),
-            left.address,
-            row.strides[0],
-            depth.strides[0],
-            panels.address,
-        ]
-        for view, stride in zip(self.chain.operands, row.strides[2:-1], strict=True):
-            arguments += [view.address, stride]
-        arguments += [result.address, row.strides[-1]]
-        for loop, at in zip(loops, self._panel_strides(loops, panels.each), strict=True):
-            arguments += [loop.size, loop.strides[0], at, *loop.strides[2:]]
+        pieces: dict[str, Given] = {} if piece is None else {"piece": piece}
+        further = zip(self.chain.operands, row.strides[2:-1], strict=True)
+        batch = zip(loops, self._panel_strides(loops, panels.each), strict=True)
+        given = arguments(
+            plan,
+            rows=row.size,
+            columns=column.size,
+            depth=depth.size,
+            whole=rows.whole,
+            tiles=tiles,
+            **pieces,
+            left=left.address,
+            left_row=row.strides[0],
+            left_step=depth.strides[0],
+            right=panels.address,
+            further=[{"tensor": view.address, "row": stride} for view, stride in further],
+            result=result.address,
+            result_row=row.strides[-1],
+            batch=[{"size": loop.size, "strides": [loop.strides[0], at, *loop.strides[2:]]} for loop, at in batch],
+        )
         tasks = count * ceil_div(rows.count, tiles)
         work = product([loop.size for loop in (*loops, row, column, depth)])
         height, length = (rows.tile.pitch, lines) if plan.turns else (rows.tile.rows, lines + 2 * LINE // size)
         packed = (tiles + len(rows.rests)) * height * length * size
         scratch = packed if plan.packs else 0
-        self.site.add(NativeStep(plan, tuple(arguments), tasks, self.chain.nodes, (result.storage,), scratch, work))
+        self.site.add(NativeStep(plan, given, tasks, self.chain.nodes, (result.storage,), scratch, work))
         return None
 
     def _sums_as_results(self) -> bool:
@@ -307,18 +311,19 @@ class _Product:
             return _Panels(view.address, each, element)
         storage = self.site.lowering.room(count * each * element.bytes)
         plan = PackPlan(tile, right.element, column.strides[1] == 1, grouping)
-        arguments: list[Argument] = [
-            column.size,
-            depth.size,
-            right.address,
-            depth.strides[1],
-            column.strides[1],
-            pair.strides[0],
-        ]
-        arguments += [Address(storage)]
+        given = arguments(
+            plan,
+            columns=column.size,
+            depth=depth.size,
+            source=right.address,
+            down=depth.strides[1],
+            across=column.strides[1],
+            pair=pair.strides[0],
+            packed=Address(storage),
+        )
         tasks = count * ceil_div(column.size, tile.columns)
         work = count * column.size * depth.size
-        self.site.lowering.steps.append(NativeStep(plan, tuple(arguments), tasks, (), (storage,), work=work))
+        self.site.lowering.steps.append(NativeStep(plan, given, tasks, (), (storage,), work=work))
         return _Panels(Address(storage), each, element)
 
     def _lines(self, depth: Dim) -> Dim:

@@ -19,8 +19,9 @@ from tract_cpu.kernels.fourier.ends import Lying
 from tract_cpu.kernels.fourier.tables import MOST_PASSES, TablesPlan
 from tract_cpu.kernels.transpose import PIECE_BITS
 from tract_cpu.lower.waves import MOST_SUMMED, RADICES, Waves, across, splits
+from tract_cpu.program.arguments import arguments, each_loop
 from tract_cpu.program.loops import Loop, collapsed
-from tract_cpu.program.program import STATUS, Argument, NativeStep
+from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.views import View
 from tract_cpu.table import CPU, MOVES
 
@@ -165,8 +166,9 @@ def _computed_tables(site: Site, one: _Transform) -> tuple[_Tables, NativeStep]:
     )
     plan = TablesPlan(element, RADICES, MOST_SUMMED, site.isa.lanes(F64.bits))
     results = tuple(view.storage for view in (*views, roots))
-    arguments = (STATUS, length, *(view.address for view in (*views, roots)))
-    step = NativeStep(plan, arguments, 1, (), results, work=inner)
+    names = ("passes", "places", "factors", "chirp", "spectrum", "roots")
+    tables = dict(zip(names, (view.address for view in (*views, roots)), strict=True))
+    step = NativeStep(plan, arguments(plan, status=STATUS, length=length, **tables), 1, (), results, work=inner)
     return _Tables(tuple(views), RADICES, MOST_SUMMED, inner, True), step
 
 
@@ -219,19 +221,28 @@ def _step(site: Site, one: _Transform, tables: _Tables) -> NativeStep:
         one.swaps,
     )
     count = product(loop.size for loop in loops)
-    arguments: list[Argument] = [count, one.length, _MOST_SIDE_BY_SIDE, *(view.address for view in tables.views)]
-    arguments += [_constant(site, one.window).address] if one.window is not None else []
-    arguments += [one.across[0].address, one.across[1]] if one.across is not None else []
-    for view in (one.source, one.target):
-        arguments += [view.address, view.strides[one.axis]]
-    for loop in loops:
-        arguments += [loop.size, *loop.strides]
+    passes, numbers, factors, *chirps = (view.address for view in tables.views)
+    given = arguments(
+        plan,
+        count=count,
+        length=one.length,
+        most=_MOST_SIDE_BY_SIDE,
+        passes=passes,
+        places=numbers,
+        factors=factors,
+        chirps=chirps,
+        window=[_constant(site, one.window).address] if one.window is not None else [],
+        across=[{"numbers": one.across[0].address, "columns": one.across[1]}] if one.across is not None else [],
+        source=one.source.address,
+        source_step=one.source.strides[one.axis],
+        target=one.target.address,
+        target_step=one.target.strides[one.axis],
+        outer=each_loop(loops),
+    )
     places = dim_max(lanes * dim_min(tables.inner, _MOST_SIDE_BY_SIDE), tables.inner)
     scratch = 2 * computed.bytes * (places * (2 if tables.chirps else 1) + lanes * tables.terms)
     work = product(one.source.shape) * (_LEVELS if is_symbolic(tables.inner) else int(tables.inner).bit_length())
-    return NativeStep(
-        plan, tuple(arguments), ceil_div(count, lanes), (), (one.target.storage,), scratch=scratch, work=work
-    )
+    return NativeStep(plan, given, ceil_div(count, lanes), (), (one.target.storage,), scratch=scratch, work=work)
 
 
 def _lying(view: View, axis: int, loops: list[Loop], which: int, lanes: int) -> Lying:

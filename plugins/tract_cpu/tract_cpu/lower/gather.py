@@ -15,8 +15,9 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.kernels.gather import PLACES, IndexedPlan
 from tract_cpu.kernels.runs import Run
+from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.loops import Loop, collapsed
-from tract_cpu.program.program import STATUS, Argument, NativeStep
+from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.views import Kind, Storage, View
 from tract_cpu.table import MOVES
 
@@ -75,14 +76,22 @@ class Indexed:
         x, other = (one if combine != "none" else one.as_bits() for one in (self.x, self.other))
         run = None if self.run is None else Run.of(isa, x.element)
         plan = IndexedPlan(x.element, self.numbers.element, len(loops), len(self.limits), run, writes, combine, refuses)
-        arguments: list[Argument] = [loop.size for loop in loops]
-        arguments += [1 if self.run is None else self.run, x.address, self.numbers.address, other.address, self.step]
-        arguments += [one for limit in self.limits for one in limit]
-        arguments += [stride for loop in loops for stride in loop.strides]
-        arguments += [STATUS] if refuses else []
+        status: dict[str, Given] = {"status": STATUS} if refuses else {}
+        given = arguments(
+            plan,
+            sizes=[loop.size for loop in loops],
+            run=1 if self.run is None else self.run,
+            x=x.address,
+            numbers=self.numbers.address,
+            other=other.address,
+            step=self.step,
+            limits=[{"places": places, "stride": stride} for places, stride in self.limits],
+            loops=[{"strides": loop.strides} for loop in loops],
+            **status,
+        )
         written = x if writes else other
         work = product(self.numbers.shape) * (1 if self.run is None else self.run)
-        return NativeStep(plan, tuple(arguments), tasks, (), (written.storage,), work=work)
+        return NativeStep(plan, given, tasks, (), (written.storage,), work=work)
 
 
 def without(view: View, axes: Sequence[int], shape: Sequence[Dim]) -> View:

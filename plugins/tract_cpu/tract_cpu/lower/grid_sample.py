@@ -9,7 +9,8 @@ from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.grid_sample import PLACES, GridSamplePlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.check import refusing
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.arguments import arguments
+from tract_cpu.program.program import NativeStep
 from tract_cpu.table import CPU
 
 ROWS = Rows()
@@ -26,17 +27,26 @@ def lower_grid_sample(op: GridSample, site: Site) -> str | None:
     run = Run(site.isa.lanes(image.element.computed.bits), site.isa.masks_bits <= narrowest)
     plan = GridSamplePlan(image.element, grid.element, axes, op.mode, op.padding_mode, op.align_corners, run)
     places = product(grid.shape[1:-1])
-    arguments: list[Argument] = [image.address, grid.address, result.address, places, image.shape[1]]
-    arguments += image.strides[:2]
-    for size, stride in zip(image.shape[2:], image.strides[2:], strict=True):
-        arguments += [size, stride]
+    given = arguments(
+        plan,
+        image=image.address,
+        grid=grid.address,
+        result=result.address,
+        places=places,
+        channels=image.shape[1],
+        image_stride=image.strides[0],
+        channel_stride=image.strides[1],
+        axes=[
+            {"size": size, "strides": [stride]} for size, stride in zip(image.shape[2:], image.strides[2:], strict=True)
+        ],
+    )
     work = product(result.shape) * op.mode.reach**axes
     tasks = image.shape[0] * ceil_div(places, PLACES)
     fits: list[tuple[Dim, Dim]] = [(comparison(size, "==", 0), 0) for size in image.shape[2:]]
     site.add_all(
         [
             *refusing(fits, result),
-            NativeStep(plan, tuple(arguments), tasks, (), (result.storage,), plan.scratch(), work),
+            NativeStep(plan, given, tasks, (), (result.storage,), plan.scratch(), work),
         ]
     )
     return None

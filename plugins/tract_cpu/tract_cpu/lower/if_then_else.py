@@ -10,7 +10,7 @@ from tract_core.ops.if_then_else import Branch, IfThenElse, branch_sizes
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan
-from tract_cpu.lower.bodies import Target, add_body, add_conditions, body_with, done, inlined
+from tract_cpu.lower.bodies import Target, add_body, add_conditions, body_with, branch_step, done, inlined, jump_step
 from tract_cpu.program.program import NativeStep, StepNumber
 from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
@@ -40,8 +40,8 @@ def _lower(op: IfThenElse, site: Site, inputs: Sequence[View]) -> None:
         if number == 0:
             jump = len(steps)
             steps.append(NativeStep(JumpPlan(), (), CONTROL, (), ()))
-    steps[choice] = NativeStep(BranchPlan(jumps=False), (inputs[0].address, StepNumber(jump + 1)), CONTROL, (), ())
-    steps[jump] = NativeStep(JumpPlan(), (StepNumber(len(steps)),), CONTROL, (), ())
+    steps[choice] = branch_step(inputs[0], StepNumber(jump + 1), jumps=False)
+    steps[jump] = jump_step(len(steps))
     done(site, "branch", first, inputs, list(zip(bodies, runs, strict=True)))
 
 

@@ -27,6 +27,7 @@ from tract_cpu.lower.bodies import (
     repeat,
     supposing,
 )
+from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.places import Move, Part
 from tract_cpu.program.program import STATUS, ArgumentPlace, NativeStep
 from tract_cpu.program.views import View
@@ -77,10 +78,10 @@ class _Loop:
         limit, begins = self.inputs[:2]
         first = len(lowering.steps) + 1
         most = MAX_ITERATIONS if never_ends(op.body) else _NO_LIMIT
-        counted = (self.outputs[op.carried + op.last].shape[0],) if self.collected else ()
-        arguments = (STATUS, limit.address, begins.address, ArgumentPlace(first, 0), *counted)
-        plan = CountPlan(limit.element, min(op.last, 1), most, self.collected)
-        lowering.steps.append(NativeStep(plan, arguments, 1, (), ()))
+        wanted: dict[str, Given] = {"wanted": self.outputs[op.carried + op.last].shape[0]} if self.collected else {}
+        plan, loop = CountPlan(limit.element, min(op.last, 1), most, self.collected), ArgumentPlace(first, 0)
+        given = arguments(plan, status=STATUS, limit=limit.address, begins=begins.address, loop=loop, **wanted)
+        lowering.steps.append(NativeStep(plan, given, 1, (), ()))
         begin_loop(lowering)
         condition, number = self._room(BOOL, ()), self._number(first)
         later = [self._room(view.element, view.shape) for view in carried]
@@ -90,13 +91,14 @@ class _Loop:
         held = op.carried + op.last
         collected = zip(body.outputs[1 + held :], self.outputs[held:], strict=True)
         targets += [Target(outlet, self._slice(whole)) for outlet, whole in collected]
-        given = dict(zip(body.inputs, [number, *carried, *self.inputs[2 + op.carried :]], strict=True))
-        runs = add_conditions(self.site, body, given)
-        add_body(self.site, 0, body, given, targets)
+        sources = dict(zip(body.inputs, [number, *carried, *self.inputs[2 + op.carried :]], strict=True))
+        runs = add_conditions(self.site, body, sources)
+        add_body(self.site, 0, body, sources, targets)
         for value, output in zip(later, carried, strict=True):
             lowering.copy(value, output)
         if not never_ends(op.body):
-            lowering.steps.append(NativeStep(EndPlan(), (condition.address, ArgumentPlace(first, 0)), 1, (), ()))
+            end = EndPlan()
+            lowering.steps.append(NativeStep(end, arguments(end, goes_on=condition.address, loop=loop), 1, (), ()))
         known = symbols_of(op.count) <= lowering.given
         repeat(lowering, self.number, op.count if known else 1)
         done(self.site, "loop", start, self.inputs, [(body, runs)])
@@ -107,8 +109,9 @@ class _Loop:
         element = self.lowering.element(fact.datum_type.storage)
         assert element is not None  # an integer
         number = self._room(element, tuple(fact.shape))
-        arguments = (ArgumentPlace(first, 0), number.address)
-        self.lowering.steps.append(NativeStep(NumberPlan(element), arguments, 1, (), (number.storage,)))
+        plan = NumberPlan(element)
+        given = arguments(plan, loop=ArgumentPlace(first, 0), target=number.address)
+        self.lowering.steps.append(NativeStep(plan, given, 1, (), (number.storage,)))
         return number
 
     def _slice(self, whole: View) -> View:

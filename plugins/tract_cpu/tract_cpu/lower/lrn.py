@@ -10,6 +10,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.lrn import LrnPlan
 from tract_cpu.kernels.runs import Run
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View
 from tract_cpu.table import CPU
@@ -41,6 +42,6 @@ def _step(op: Lrn, site: Site, source: View, result: View) -> NativeStep:
     element, plane = source.element, product(source.shape[axis + 1 :])
     run = Run(site.isa.lanes(element.computed.bits), site.isa.masks_bits <= element.bits)
     plan = LrnPlan(element, op.size, op.alpha, op.beta, op.bias, run)
-    arguments = (source.address, result.address, shape[axis], plane)
+    given = arguments(plan, source=source.address, result=result.address, channels=shape[axis], plane=plane)
     work = product(shape) * op.size
-    return NativeStep(plan, arguments, product(shape[: axis + 1]), (), (result.storage,), work=work)
+    return NativeStep(plan, given, product(shape[: axis + 1]), (), (result.storage,), work=work)

@@ -16,8 +16,9 @@ from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.pad import PadPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.place.padded import padded_blocks
+from tract_cpu.program.arguments import arguments, each_loop
 from tract_cpu.program.loops import collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
 from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
@@ -101,9 +102,10 @@ def _grown(mode: PadMode, axis: int, around: View, sizes: tuple[Dim, Dim, Dim], 
     run = product(around.shape[axis + 1 :])
     outer = collapsed(around.shape[:axis], [around.strides[:axis]])
     plan = PadPlan(around.element, mode, len(outer), None if is_one(run) else Run.of(isa, around.element))
-    arguments: list[Argument] = [*sizes, run, around.address]
-    for loop in outer:
-        arguments += [loop.size, *loop.strides]
+    before, size, after = sizes
+    given = arguments(
+        plan, before=before, size=size, after=after, run=run, result=around.address, outer=each_loop(outer)
+    )
     rounds = product([loop.size for loop in outer])
     work = rounds * run * (sizes[0] + sizes[2])
-    return NativeStep(plan, tuple(arguments), rounds, (), (around.storage,), work=work)
+    return NativeStep(plan, given, rounds, (), (around.storage,), work=work)

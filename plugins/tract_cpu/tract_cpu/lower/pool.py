@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.ops.pool import MaxPool, Pool, SumPool
@@ -16,8 +18,9 @@ from tract_cpu.kernels.runs import Run
 from tract_cpu.place.blocked import operands_in_blocks, to_blocks
 from tract_cpu.place.chain import PlacedChain, near, placed
 from tract_cpu.place.wholes import result_for
+from tract_cpu.program.arguments import Given, arguments, each_loop, each_target
 from tract_cpu.program.loops import collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View
 from tract_cpu.table import CPU
 
@@ -108,20 +111,22 @@ def _step(site: Site, what: _What, parts: _Parts) -> NativeStep:
         parts.chain.expression,
         tuple(view.strides[-1] != 0 for view in parts.chain.operands),
     )
-    arguments: list[Argument] = [source.address, channels]
-    for axis, one in zip(spatial, plans, strict=True):
-        arguments += [one.input, one.output, one.before, *_counted(one, padding=what.padding), source.strides[axis]]
-    for loop in loops:
-        arguments += [loop.size, loop.strides[0]]
-    for number, view in enumerate(tensors, start=1):
-        arguments += [view.address, *(loop.strides[number] for loop in loops), *(view.strides[a] for a in spatial)]
     length = line_length(plans[-1])
     room = (ceil_div(length * channels, _ALIGNED) + 3) * _ALIGNED
-    arguments += [length, room]
+    given = arguments(
+        plan,
+        source=source.address,
+        channels=channels,
+        axes=_axes(plans, [source.strides[axis] for axis in spatial], padding=what.padding),
+        outer=[{"size": loop.size, "strides": loop.strides[:1]} for loop in loops],
+        targets=each_target(tensors, loops, spatial),
+        length=length,
+        ones=room,
+    )
     lines = product([*(loop.size for loop in loops), *(one.output for one in plans[:-1])])
     scratch = room * (element.computed.bytes * (2 if what.mean else 1))
     work = product(parts.result.shape) * product(window.kernel for window in what.op.pool.windows)
-    return NativeStep(plan, tuple(arguments), lines, parts.chain.nodes, (parts.result.storage,), scratch, work)
+    return NativeStep(plan, given, lines, parts.chain.nodes, (parts.result.storage,), scratch, work)
 
 
 def _with_places(op: MaxPool, site: Site) -> NativeStep:
@@ -134,16 +139,31 @@ def _with_places(op: MaxPool, site: Site) -> NativeStep:
     run = Run(site.isa.lanes(max(source.element.bits, _PLACES)), site.isa.masks_bits <= narrowest)
     loops = collapsed(source.shape[: spatial[0]], [source.strides[: spatial[0]]])
     plan = PoolPlacesPlan(source.element, places.element, op.pool.windows, len(loops), grouped, run)
-    arguments: list[Argument] = [source.address, values.address, places.address, values.shape[-1]]
-    for axis, one in zip(spatial, op.pool.plan(op, site.facts()[0].shape), strict=True):
-        arguments += [one.input, one.output, one.before, *_counted(one, padding=False), source.strides[axis]]
-    for loop in loops:
-        arguments += [loop.size, loop.strides[0]]
+    plans = op.pool.plan(op, site.facts()[0].shape)
+    given = arguments(
+        plan,
+        source=source.address,
+        values=values.address,
+        places=places.address,
+        line=values.shape[-1],
+        axes=_axes(plans, [source.strides[axis] for axis in spatial], padding=False),
+        outer=each_loop(loops),
+    )
     work = product(values.shape) * product(window.kernel for window in op.pool.windows)
     results = (values.storage, places.storage)
-    return NativeStep(plan, tuple(arguments), product(values.shape[:-1]), (site.node.node,), results, work=work)
+    return NativeStep(plan, given, product(values.shape[:-1]), (site.node.node,), results, work=work)
 
 
-def _counted(plan: AxisPlan, *, padding: bool) -> tuple[Dim, Dim]:
-    """The first position that counts, and the one behind the last."""
-    return (-plan.before, plan.input + plan.after) if padding else (0, plan.input)
+def _axes(plans: Sequence[AxisPlan], strides: Sequence[Dim], *, padding: bool) -> list[dict[str, Given]]:
+    """What kernels are told of each spatial axis. ``padding``: whether positions in it count."""
+    return [
+        {
+            "size": one.input,
+            "output": one.output,
+            "before": one.before,
+            "low": -one.before if padding else 0,
+            "high": one.input + one.after if padding else one.input,
+            "stride": stride,
+        }
+        for one, stride in zip(plans, strides, strict=True)
+    ]

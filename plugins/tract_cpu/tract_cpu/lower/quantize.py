@@ -19,8 +19,9 @@ from tract_cpu.lower.gather import Indexed
 from tract_cpu.place.blocked import in_blocks
 from tract_cpu.place.chain import as_they_are, placed
 from tract_cpu.place.wholes import result_for
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.loops import Loop, collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
 
@@ -100,11 +101,18 @@ def _by_table(x: View, result: View, table: View) -> NativeStep:
     loops = collapsed(result.shape, [x.strides, result.strides])
     if not loops or loops[-1].strides != (1, 1):
         loops.append(Loop(1, (1, 1)))
-    arguments: list[Argument] = [*(loop.size for loop in loops), table.address, x.address, result.address]
-    arguments += [stride for loop in loops for stride in loop.strides]
+    plan = TablePlan(len(loops))
+    given = arguments(
+        plan,
+        sizes=[loop.size for loop in loops],
+        table=table.address,
+        source=x.address,
+        target=result.address,
+        loops=[{"strides": loop.strides} for loop in loops],
+    )
     tasks: Dim = loops[0].size if len(loops) > 1 else ceil_div(loops[0].size, CHUNK)
     work = product(result.shape)
-    return NativeStep(TablePlan(len(loops)), tuple(arguments), tasks, (), (result.storage,), work=work)
+    return NativeStep(plan, given, tasks, (), (result.storage,), work=work)
 
 
 def _along(view: View, axis: int, shape: tuple[Dim, ...]) -> View:

@@ -10,6 +10,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.range import CHUNK, RangePlan
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import CPU
@@ -31,7 +32,8 @@ def lower_range(op: Range, site: Site) -> str | None:
     if bounds[0].element == U64:
         return "native code counts with signed integers"
     result = site.lowering.new(site.outlet)
-    arguments = (op.length, *(one.address for one in bounds), result.address, STATUS)
+    plan, (start, end, step) = RangePlan(result.element), (one.address for one in bounds)
+    given = arguments(plan, length=op.length, start=start, end=end, step=step, result=result.address, status=STATUS)
     tasks = ceil_div(op.length + 1, CHUNK)  # one at least, which looks at the inputs
-    site.add_all([NativeStep(RangePlan(result.element), arguments, tasks, (), (result.storage,), work=op.length)])
+    site.add_all([NativeStep(plan, given, tasks, (), (result.storage,), work=op.length)])
     return None

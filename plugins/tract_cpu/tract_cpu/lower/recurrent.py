@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -27,8 +27,9 @@ from tract_cpu.kernels.recurrent import GatesPlan
 from tract_cpu.lower.rows import placed_operand, rows_step
 from tract_cpu.lower.softmax import narrowed, widened
 from tract_cpu.place.chain import PlacedChain
+from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.loops import Loop, collapsed
-from tract_cpu.program.program import Argument, NativeStep, Step, ViewStep
+from tract_cpu.program.program import NativeStep, Step, ViewStep
 from tract_cpu.program.views import NOWHERE, View, contiguous_strides
 from tract_cpu.table import CPU
 
@@ -200,14 +201,25 @@ class _Gates:
             masks=self.isa.masks_bits <= _ANY_ELEMENT,
         )
         left_row, *strides, result_row = row.strides
-        arguments: list[Argument] = [row.size, hidden, depth, made.left.address, left_row, made.step, weights.address]
-        for view, stride in zip(moving, strides, strict=True):
-            arguments += [view.address, stride]
-        for view in results:
-            arguments += [view.address, result_row]
+        rows: list[Mapping[str, Given]] = [
+            {"tensor": view.address, "row": stride} for view, stride in zip(moving, strides, strict=True)
+        ]
+        given = arguments(
+            plan,
+            rows=row.size,
+            units=hidden,
+            depth=depth,
+            left=made.left.address,
+            left_row=left_row,
+            left_step=made.step,
+            right=weights.address,
+            further=rows[: len(operands)],
+            tensors=rows[len(operands) :],
+            results=[{"tensor": view.address, "row": result_row} for view in results],
+        )
         work = row.size * hidden * (self.gates * depth + len(nest.steps))
         storages = tuple(view.storage for view in results)
-        return NativeStep(plan, tuple(arguments), panels, (*chain.nodes, self.node.id), storages, work=work)
+        return NativeStep(plan, given, panels, (*chain.nodes, self.node.id), storages, work=work)
 
     def _tile(self, row: Loop) -> Tile:
         """As many rows as there are registers for sums, beside a vector of each gate and one element of the state."""
@@ -235,8 +247,7 @@ def written_along(steps: list[Step], source: View, target: View) -> bool:
     step = None if place is None else steps[place]
     if not isinstance(step, NativeStep) or not isinstance(step.kernel, GatesPlan):
         return False
-    plan, last = step.kernel, len(step.arguments)
-    first = last - 2 * len(plan.results)
+    plan, first = step.kernel, step.kernel.signature.place("results")
     found = [one for one in range(len(plan.results)) if step.arguments[first + 2 * one] == source.address]
     same = source.element == target.element and product(source.shape) == product(target.shape)
     if not found or not same or not source.is_contiguous or not target.is_contiguous:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from fractions import Fraction
 from math import lcm
 from typing import Final
@@ -34,8 +35,9 @@ from tract_cpu.kernels.resize import ResizePlan, TapsPlan
 from tract_cpu.place.blocked import operands_in_blocks, to_blocks
 from tract_cpu.place.chain import PlacedChain, near, placed
 from tract_cpu.place.wholes import result_for
+from tract_cpu.program.arguments import Given, arguments, each_target
 from tract_cpu.program.loops import collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
 from tract_cpu.program.views import View
 from tract_cpu.table import CPU
@@ -53,7 +55,7 @@ class _Tables:
     taps: int | None
     indices: View
     weights: View
-    counted: tuple[Dim, ...] = ()
+    counted: Mapping[str, Dim] = field(default_factory=dict[str, Dim])
 
 
 @frozen
@@ -151,19 +153,25 @@ def _add(op: Resize | DynResize, site: Site, parts: _Parts) -> None:
         chain.expression,
         tuple(run and view.strides[-1] != 0 for view in chain.operands),
     )
-    arguments: list[Argument] = [source.address, source.shape[-1] if run else 1]
-    for one, table in zip(axes, tables, strict=True):
-        arguments += [one.output, *table.counted]
-        arguments += [table.indices.address, table.weights.address, source.strides[one.place]]
-    for loop in loops:
-        arguments += [loop.size, loop.strides[0]]
-    for number, view in enumerate(tensors, start=1):
-        arguments += [view.address, *(loop.strides[number] for loop in loops), *(view.strides[a] for a in places)]
-    if crops:
-        arguments.append(_outside(op, site, computed).address)
+    outside: dict[str, Given] = {"outside": _outside(op, site, computed).address} if crops else {}
+    given = arguments(
+        plan,
+        source=source.address,
+        run=source.shape[-1] if run else 1,
+        axes=[_given(one, table, source.strides[one.place]) for one, table in zip(axes, tables, strict=True)],
+        outer=[{"size": loop.size, "strides": loop.strides[:1]} for loop in loops],
+        targets=each_target(tensors, loops, places),
+        **outside,
+    )
     lines = product([*(loop.size for loop in loops), *(one.output for one in axes[:-1])])
     work = product(result.shape) * product(table.taps or op.sampling.interpolator.reach for table in tables)
-    site.add(NativeStep(plan, tuple(arguments), lines, chain.nodes, (result.storage,), work=work))
+    site.add(NativeStep(plan, given, lines, chain.nodes, (result.storage,), work=work))
+
+
+def _given(axis: ResizedAxis, table: _Tables, stride: Dim) -> dict[str, Given]:
+    """What the kernel is told of an axis."""
+    tables = {"indices": table.indices.address, "weights": table.weights.address}
+    return {"output": axis.output, **table.counted, **tables, "stride": stride}
 
 
 def _outside(op: Resize | DynResize, site: Site, computed: ElementType) -> View:
@@ -185,7 +193,6 @@ def _tables(op: Resize | DynResize, site: Site, axis: ResizedAxis, weights: Elem
     crops = sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
     counted, room = _taps(sampling, axis)
     indices, factors = (View.contiguous(lowering.room(room * one.bytes), one, (room,)) for one in (INDEX, weights))
-    arguments = (*_PLACES[sampling.coordinates](axis), axis.input, *counted, indices.address, factors.address)
     plan = TapsPlan(
         nearest,
         sampling.interpolator,
@@ -195,30 +202,45 @@ def _tables(op: Resize | DynResize, site: Site, axis: ResizedAxis, weights: Elem
         crops,
         weights,
     )
+    start, stride, bottom = _PLACES[sampling.coordinates](axis)
+    given = arguments(
+        plan,
+        start=start,
+        stride=stride,
+        bottom=bottom,
+        input=axis.input,
+        indices=indices.address,
+        weights=factors.address,
+        **counted,
+    )
     results = (indices.storage, factors.storage)
-    lowering.steps.append(NativeStep(plan, arguments, axis.output, (), results, work=room))
+    lowering.steps.append(NativeStep(plan, given, axis.output, (), results, work=room))
     return _Tables(1, indices, factors) if nearest else _Tables(None, indices, factors, counted)
 
 
-def _taps(sampling: Sampling, axis: ResizedAxis) -> tuple[tuple[Dim, Dim, Dim], Dim]:
+def _taps(sampling: Sampling, axis: ResizedAxis) -> tuple[dict[str, Dim], Dim]:
     """What tells kernels how many elements are read for a position, and how many may be read for all of them.
 
     Those numbers are whether the axis stays as it is, and else how far away elements are read, as a fraction.
     """
     if sampling.interpolator is Interpolator.NEAREST:
-        return (1, 1, 1), axis.output
+        return _counted(1, 1, 1), axis.output
     half = sampling.interpolator.reach // 2
     a, b = axis.scale
     crops = sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
     stays = 0 if crops else comparison(axis.input, "==", axis.output) * comparison(a, "==", b)
     if not sampling.antialias:
-        return (stays, half, 1), axis.output * (2 * half)
+        return _counted(stays, half, 1), axis.output * (2 * half)
     top, bottom = dim_max(a, b) * half, dim_max(1, a)
     if axis.taps is not None:
-        return (stays, top, bottom), axis.taps * axis.output
+        return _counted(stays, top, bottom), axis.taps * axis.output
     if isinstance(bottom, int):
-        return (stays, top, bottom), ceil_div(top, bottom) * 2 * axis.output
-    return (stays, top, bottom), (top + axis.output) * 2  # here a is the size of the output
+        return _counted(stays, top, bottom), ceil_div(top, bottom) * 2 * axis.output
+    return _counted(stays, top, bottom), (top + axis.output) * 2  # here a is the size of the output
+
+
+def _counted(stays: Dim, top: Dim, bottom: Dim) -> dict[str, Dim]:
+    return {"stays": stays, "reach_top": top, "reach_bottom": bottom}
 
 
 def _constant_tables(op: Resize | DynResize, site: Site, axis: ResizedAxis, weights: ElementType) -> _Tables:

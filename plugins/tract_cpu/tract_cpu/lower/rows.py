@@ -21,8 +21,9 @@ from tract_cpu.kernels.rows import Fold, Lanes, Load, Pass, RowsPlan, RowStep, T
 from tract_cpu.place.blocked import operands_in_blocks
 from tract_cpu.place.chain import as_they_are
 from tract_cpu.place.wholes import result_for
+from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.loops import Loop, collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View, contiguous_strides
 
 _ALIGNED: Final = 64
@@ -211,18 +212,24 @@ class _Loops:
             len(inner),
             lanes,
         )
-        arguments: list[Argument] = [loop.size for loop in (*outer, *inner)]
-        arguments += [view.address for view in views]
+        tensors_given: list[dict[str, Given]] = [{"tensor": view.address} for view in views]
         room: Dim = 0
         for one in types:
-            arguments.append(room)
+            tensors_given.append({"scratch": room})
             room = room + ceil_div(product(sizes) * (apart * one.bytes), _ALIGNED) * _ALIGNED
-        arguments += [stride for loop in (*outer, *inner) for stride in loop.strides]
+        given = arguments(
+            plan,
+            outer_sizes=[loop.size for loop in outer],
+            inner_sizes=[loop.size for loop in inner],
+            tensors=tensors_given,
+            outer=[{"strides": loop.strides} for loop in outer],
+            inner=[{"strides": loop.strides} for loop in inner],
+        )
         results = tuple(view.storage for _, view in self.written)
         work = product(self.region.shape) * len(plan.passes)
         each = max(1, sum(map(code_size, plan.steps)) // len(plan.passes))
         tasks, only_rows = _tasks(outer, lanes), not plan.results
-        return NativeStep(plan, tuple(arguments), tasks, nodes, results, room, work, each, only_rows)
+        return NativeStep(plan, given, tasks, nodes, results, room, work, each, only_rows)
 
     def _loops(self, axes: Sequence[int], strides: Sequence[Sequence[Dim]]) -> list[Loop]:
         return collapsed([self.region.shape[axis] for axis in axes], strides)

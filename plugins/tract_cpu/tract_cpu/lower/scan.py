@@ -19,8 +19,20 @@ from tract_core.ops.scan import FrozenScan, FullOutput, Scan, ScannedInput, Stat
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
-from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan, SkipPlan
-from tract_cpu.lower.bodies import Target, Unfit, add_body, begin_loop, body_with, done, inlined, repeat
+from tract_cpu.kernels.control import CONTROL, JumpPlan, SkipPlan
+from tract_cpu.lower.bodies import (
+    Target,
+    Unfit,
+    add_body,
+    begin_loop,
+    body_with,
+    branch_step,
+    done,
+    inlined,
+    jump_step,
+    repeat,
+)
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.places import Move, Part
 from tract_cpu.program.program import NativeStep, StepNumber
@@ -104,7 +116,7 @@ class _Scan:
         jump = self._skip() if op.skip else None
         add_body(self.site, 0, self.body, given, targets)
         if jump is not None:
-            lowering.steps[jump] = NativeStep(JumpPlan(), (StepNumber(len(lowering.steps)),), CONTROL, (), ())
+            lowering.steps[jump] = jump_step(len(lowering.steps))
         repeat(lowering, self.number, self.count)
         if kept and op.skip:
             self.lowering.copy(self.position, kept.pop(0))
@@ -158,7 +170,7 @@ class _Scan:
         tensors = [(BOOL, ()), *((one.element, one.shape) for one in sources)]
         self.begun, *kept = lowering.keep(self.site.node.node, KeptLoop(counts=self.op.skip > 0), tensors)
         behind = StepNumber(len(lowering.steps) + 1 + len(kept))
-        lowering.steps.append(NativeStep(BranchPlan(jumps=True), (self.begun.address, behind), CONTROL, (), ()))
+        lowering.steps.append(branch_step(self.begun, behind, jumps=True))
         for source, place in zip(sources, kept, strict=True):
             lowering.copy(source, place)
         return kept
@@ -166,10 +178,11 @@ class _Scan:
     def _skip(self) -> int:
         """An iteration that is skipped leaves the state alone. Returns where the jump over its body has to stand."""
         steps, skipped = self.lowering.steps, self._room(BOOL)
-        arguments = (self.position.address, skipped.address, min(self.op.skip, _ALL))
-        steps.append(NativeStep(SkipPlan(), arguments, 1, (), (self.position.storage, skipped.storage)))
+        plan, skip = SkipPlan(), min(self.op.skip, _ALL)
+        given = arguments(plan, count=self.position.address, skipped=skipped.address, skip=skip)
+        steps.append(NativeStep(plan, given, 1, (), (self.position.storage, skipped.storage)))
         body = StepNumber(len(steps) + 2 + len(self.states))
-        steps.append(NativeStep(BranchPlan(jumps=False), (skipped.address, body), CONTROL, (), ()))
+        steps.append(branch_step(skipped, body, jumps=False))
         for pair in self.states:
             self.lowering.copy(self._place(pair, 0), self._place(pair, 1))
         steps.append(NativeStep(JumpPlan(), (), CONTROL, (), ()))

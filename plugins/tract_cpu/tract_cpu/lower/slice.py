@@ -11,6 +11,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.sizes import RangeOfAxisPlan
 from tract_cpu.lower.gather import Indexed, with_run
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import MOVES
@@ -52,9 +53,11 @@ def _copying(op: DynSlice, site: Site) -> list[NativeStep]:
     """A kernel that refuses where the range is no range, or has another length; a copy, where anybody reads it."""
     x, start, end = site.known_inputs()
     (result,), model = site.results(), site.lowering.model
-    arguments = (STATUS, start.address, end.address, op.length, x.shape[op.axis])
     plan = RangeOfAxisPlan(start.element, end.element)
-    checking = NativeStep(plan, arguments, 1, (), (result.storage,))
+    given = arguments(
+        plan, status=STATUS, start=start.address, end=end.address, length=op.length, size=x.shape[op.axis]
+    )
+    checking = NativeStep(plan, given, 1, (), (result.storage,))
     if not model.outlet(site.outlet).successors and site.outlet not in model.outputs:
         return [checking]
     x, _ = with_run(site.lowering, x, op.axis)

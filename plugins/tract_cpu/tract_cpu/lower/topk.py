@@ -10,8 +10,9 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.topk import TopkPlan
+from tract_cpu.program.arguments import arguments, each_loop
 from tract_cpu.program.loops import collapsed
-from tract_cpu.program.program import STATUS, Argument, NativeStep
+from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import CPU
 
@@ -44,12 +45,20 @@ def lower_topk(op: Topk, site: Site) -> str | None:
     loops = collapsed([source.shape[a] for a in others], [[one.strides[a] for a in others] for one in views])
     lanes = site.isa.lanes(source.element.computed.bits) if source.strides[op.axis] == 1 else 0
     plan = TopkPlan(source.element, count.element, op.largest, len(loops), lanes if source.element.kind != "b" else 0)
-    arguments: list[Argument] = [source.shape[op.axis], kept, STATUS, count.address, *(one.address for one in views)]
-    arguments += [one.strides[op.axis] for one in views]
-    for loop in loops:
-        arguments += [loop.size, *loop.strides]
+    given = arguments(
+        plan,
+        size=source.shape[op.axis],
+        kept=kept,
+        status=STATUS,
+        asked=count.address,
+        source=source.address,
+        values=results[0].address,
+        positions=results[1].address,
+        steps=[one.strides[op.axis] for one in views],
+        outer=each_loop(loops),
+    )
     rows = product(loop.size for loop in loops)
     work = product(source.shape)
     storages = tuple(one.storage for one in results)
-    site.add(NativeStep(plan, tuple(arguments), rows, (site.node.node,), storages, work=work))
+    site.add(NativeStep(plan, given, rows, (site.node.node,), storages, work=work))
     return None

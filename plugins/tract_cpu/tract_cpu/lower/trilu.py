@@ -10,6 +10,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.trilu import TriluPlan
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import NativeStep
 from tract_cpu.table import MOVES
 
@@ -25,7 +26,9 @@ def lower_trilu(op: Trilu, site: Site) -> str | None:
     x, result = site.lowering.contiguous(x).as_bits(), site.lowering.new(site.outlet)
     plan = TriluPlan(x.element, diagonal.element, op.upper, Run.of(site.isa, x.element))
     rows, columns = x.shape[-2:]
-    arguments = (rows, columns, x.address, diagonal.address, result.address)
+    given = arguments(
+        plan, rows=rows, columns=columns, source=x.address, diagonal=diagonal.address, target=result.address
+    )
     tasks = product(x.shape[:-1])
-    site.add_all([NativeStep(plan, arguments, tasks, (), (result.storage,), work=product(x.shape))])
+    site.add_all([NativeStep(plan, given, tasks, (), (result.storage,), work=product(x.shape))])
     return None

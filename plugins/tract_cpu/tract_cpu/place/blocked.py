@@ -9,8 +9,9 @@ from tract_core.model.graph import OutletId
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.kernels.border import BorderPlan
 from tract_cpu.place.chain import PlaceFn
+from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.form import Blocked, Border, Form
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import NOWHERE, View
 
 
@@ -44,14 +45,15 @@ def _around(lowering: Lowering, whole: View, border: Border, fill: int) -> Nativ
     first, last = around[0], around[-1]
     plan = BorderPlan(whole.element, lowering.isa.lanes(whole.element.bits), last + 1 - first, fill)
     each = product(whole.shape[first:])
-    arguments: list[Argument] = [whole.address, each]
+    axes = list[dict[str, Given]]()
     work: Dim = 0
     for axis in range(first, last + 1):
         before, after = border[axis]
         inside = whole.shape[axis] - before - after
-        arguments += [before, inside, after, whole.strides[axis]]
+        axes.append({"before": before, "inside": inside, "after": after, "stride": whole.strides[axis]})
         work = work + product(whole.shape[:axis]) * (before + after) * whole.strides[axis]
-    return NativeStep(plan, tuple(arguments), product(whole.shape[:first]), (), (whole.storage,), work=work)
+    given = arguments(plan, tensor=whole.address, whole=each, axes=axes)
+    return NativeStep(plan, given, product(whole.shape[:first]), (), (whole.storage,), work=work)
 
 
 def covers(border: Border, wanted: Border) -> bool:

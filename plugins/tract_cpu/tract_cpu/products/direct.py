@@ -15,8 +15,9 @@ from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.products.cut import SMALL_PIECES, evenly
 from tract_cpu.products.weights import packed
 from tract_cpu.products.windows import Axis, Parts, first
+from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.loops import Loop, collapsed
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View
 
 _LOAD: Final = 0.15
@@ -74,10 +75,10 @@ class Direct:
         count = parts.result.shape[0] if parts.has_batch else 1
         tasks = product([count, groups, runs, *(loop.size for loop in self.loops[:-1])])
         nodes, results = parts.chain.nodes, (parts.result.storage,)
-        return NativeStep(self.plan, tuple(self.arguments()), tasks, nodes, results, work=self.work)
+        return NativeStep(self.plan, arguments(self.plan, **self.given()), tasks, nodes, results, work=self.work)
 
-    def arguments(self) -> list[Argument]:
-        """What the kernel asks for, in order."""
+    def given(self) -> dict[str, Given]:
+        """What the kernel is told, by name."""
         parts, loops, windows, source = self.parts, self.loops, self.windows, self.parts.source.view
         form, weights, ones = parts.form, parts.weights, len(self.loops)
         groups, runs, run = self.kernel.shape
@@ -86,17 +87,33 @@ class Direct:
         near = runs if less_or_equal(weights.bytes, NEAR) is True else 1
         at_once = 1 if parts.grouping is None else parts.grouping.size
         inputs = ceil_div(weights.inputs, at_once) * at_once
-        arguments: list[Argument] = [groups, form.blocks // groups, runs, near, inputs]
-        arguments += [loop.size for loop in loops]
-        arguments += [one.window for one in windows] or [1] * ones
-        arguments += [first(parts).address, batch, block * per_group, block, source.strides[-1]]
-        arguments += [loop.strides[0] for loop in loops]
-        arguments += [source.strides[one.place] * one.dilation for one in windows] or [0] * ones
-        arguments += [self.kernel.address, run]
-        for number, view in enumerate((*parts.chain.operands, parts.result), start=1):
-            arguments += [view.address, view.strides[0] if parts.has_batch else 0, view.strides[form.axis]]
-            arguments += [loop.strides[number] for loop in loops]
-        return arguments
+        return {
+            "groups": groups,
+            "blocks": form.blocks // groups,
+            "runs": runs,
+            "near": near,
+            "channels": inputs,
+            "sizes": [loop.size for loop in loops],
+            "window": [one.window for one in windows] or [1] * ones,
+            "input": first(parts).address,
+            "batch": batch,
+            "group": block * per_group,
+            "input_block": block,
+            "channel_step": source.strides[-1],
+            "moves": [loop.strides[0] for loop in loops],
+            "taps": [source.strides[one.place] * one.dilation for one in windows] or [0] * ones,
+            "weights": self.kernel.address,
+            "weights_run": run,
+            "targets": [
+                {
+                    "tensor": view.address,
+                    "batch": view.strides[0] if parts.has_batch else 0,
+                    "block": view.strides[form.axis],
+                    "moves": [loop.strides[number] for loop in loops],
+                }
+                for number, view in enumerate((*parts.chain.operands, parts.result), start=1)
+            ],
+        }
 
     def in_rows(self, parts: Parts, registers: int) -> Direct:
         """The same, row by row, with the data or the result elsewhere."""

@@ -15,7 +15,8 @@ from tract_cpu.kernels.winograd import WinogradPlan, positions
 from tract_cpu.products.cut import SMALL_PIECES, evenly
 from tract_cpu.products.weights import packed
 from tract_cpu.products.windows import Parts, first
-from tract_cpu.program.program import Argument, NativeStep
+from tract_cpu.program.arguments import arguments
+from tract_cpu.program.program import NativeStep
 
 CHUNK: Final = 2
 """Blocks of input channels whose weights are transformed at once."""
@@ -73,16 +74,32 @@ def winograd_step(site: Site, parts: Parts, tile: tuple[int, ...]) -> NativeStep
         along_channels=tuple(view.strides[-1] != 0 for view in parts.chain.operands),
     )
     _, runs, run = kernel.shape
-    arguments: list[Argument] = [tiles, runs, inputs, form.channels, *sizes]
-    arguments += [first(parts).address, source.strides[0] if parts.has_batch else 0, source.strides[form.axis]]
-    arguments += [source.strides[axis] for axis in axes[:-1]]
-    arguments += [kernel.address, run]
-    for view in (*parts.chain.operands, parts.result):
-        arguments += [view.address, view.strides[0] if parts.has_batch else 0, view.strides[form.axis]]
-        arguments += [view.strides[axis] for axis in axes]
+    given = arguments(
+        plan,
+        tiles=tiles,
+        runs=runs,
+        channels=inputs,
+        outputs=form.channels,
+        sizes=sizes,
+        input=first(parts).address,
+        batch=source.strides[0] if parts.has_batch else 0,
+        input_block=source.strides[form.axis],
+        moves=[source.strides[axis] for axis in axes[:-1]],
+        weights=kernel.address,
+        weights_run=run,
+        targets=[
+            {
+                "tensor": view.address,
+                "batch": view.strides[0] if parts.has_batch else 0,
+                "block": view.strides[form.axis],
+                "moves": [view.strides[axis] for axis in axes],
+            }
+            for view in (*parts.chain.operands, parts.result)
+        ],
+    )
     return NativeStep(
         plan,
-        tuple(arguments),
+        given,
         ceil_div(tiles, cut.piece) * runs,
         parts.chain.nodes,
         (parts.result.storage,),

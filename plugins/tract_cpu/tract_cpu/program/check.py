@@ -14,6 +14,7 @@ from tract_core.model.const import Const
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath
+from tract_cpu.kernels.signature import Signature
 from tract_cpu.program.program import (
     ArgumentPlace,
     Eventual,
@@ -49,6 +50,7 @@ def faults(program: Program, model: TypedModel, known: frozenset[str] = frozense
     yield from _storages_that_are_not_there(program, model)
     yield from _read_before_written(program)
     yield from _left_out(program, model)
+    yield from _wrong_arguments(program)
     yield from _places_outside(program)
     yield from _crossing_loops(program)
     yield from _late_sizes(program, model.symbols.definitions.with_known(model.given_symbols() | known))
@@ -109,6 +111,26 @@ def _left_out(program: Program, model: TypedModel) -> Iterator[str]:
 def step_body(step: Step) -> BodyPath:
     """The way to the body that the nodes of a step are in."""
     return () if isinstance(step, HostStep | ReadStep) else step.body
+
+
+def _wrong_arguments(program: Program) -> Iterator[str]:
+    """Calls with other arguments than the signature of the kernel says."""
+    for place, step in enumerate(program.steps):
+        if not isinstance(step, NativeStep):
+            continue
+        wanted, rest = step.kernel.signature.slots(), Signature(step.kernel.signature.rest).slots()
+        rounds, over = divmod(max(len(step.arguments) - len(wanted), 0), len(rest) or 1)
+        if len(step.arguments) < len(wanted) or over or (rounds and not rest):
+            yield f"step {place} gives {step.kernel.name} {len(step.arguments)} arguments, wanted {len(wanted)}"
+            continue
+        for number, (argument, element) in enumerate(zip(step.arguments, (*wanted, *rest * rounds), strict=True)):
+            if isinstance(argument, _ADDRESSES) != (element is not None):
+                kind = "a size" if element is None else f"an address of {element.name}"
+                yield f"step {place} gives {step.kernel.name} something else than {kind} as argument {number}"
+
+
+_ADDRESSES: Final = (Address, ArgumentPlace, PassedPlace)
+"""Arguments that are addresses."""
 
 
 def _places_outside(program: Program) -> Iterator[str]:

@@ -165,12 +165,6 @@ class Loop:
         """The loop with one more address that moves."""
         return replace(self, moves=(*self.moves, (place, step, back)))
 
-    def begun(self, step: Step) -> Step:
-        """The first step, which is told what moves."""
-        assert isinstance(step, NativeStep)  # whoever made the loop added it
-        moves = [one for place, far, back in self.moves for one in (place, far, -1 if back else 1, 0, 0)]
-        return replace(step, arguments=(*step.arguments, len(self.moves), *moves))
-
 
 @frozen
 class Inlined:

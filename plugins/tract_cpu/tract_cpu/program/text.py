@@ -9,6 +9,8 @@ from tract_core.dims import Dim
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath, body_at
 from tract_cpu.kernels.kernel import KernelPlan
+from tract_cpu.kernels.plan_text import plan_text
+from tract_cpu.program.arguments import named
 from tract_cpu.program.program import (
     STATUS,
     Argument,
@@ -76,7 +78,7 @@ def step_text(step: Step, model: TypedModel) -> str:
 
 def kernel_text(kernel: KernelPlan) -> str:
     """All that a plan says of its kernel, but the digests of sources, which change with any of them."""
-    return re.sub("[@ ][0-9a-f]{32}", "", kernel.text())
+    return re.sub("[@ ][0-9a-f]{32}", "", plan_text(kernel))
 
 
 def view_text(view: View) -> str:
@@ -89,7 +91,7 @@ def view_text(view: View) -> str:
 def _arguments(step: Step) -> Iterator[str]:
     if isinstance(step, NativeStep):
         yield f"       {kernel_text(step.kernel)}"
-        yield f"       {' '.join(map(_argument, step.arguments))}"
+        yield f"       {named(step.kernel.signature, list(map(_argument, step.arguments)))}"
     elif isinstance(step, HostStep):
         yield f"       {'; '.join('host' if one is None else view_text(one) for one in step.inputs)}"
 

@@ -22,6 +22,7 @@ from tract_cpu.kernels.conv import ConvPlan, Ring
 from tract_cpu.kernels.pipeline import PipelinePlan
 from tract_cpu.products.direct import NEAR, Candidate, Direct
 from tract_cpu.products.windows import Parts, Source
+from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.program import Argument, NativeStep, Step, touched
 from tract_cpu.program.views import NOWHERE, Address, Storage, View
 
@@ -149,6 +150,12 @@ class _Between:
     begin: int
     bytes: int
 
+    def given(self, axis: int) -> dict[str, Given]:
+        """What the kernel is told of it. ``axis``: that of the rows."""
+        lanes = self.view.shape[-1]
+        sides: dict[str, Given] = {"before": lanes * self.before, "after": lanes * self.after}
+        return {"begin": self.begin, "line": self.line, "row": self.view.strides[axis], **sides}
+
 
 @frozen
 class _Strips:
@@ -174,12 +181,7 @@ class _Strips:
         sources, results = [None, *views], [*views, None]
         ends = zip(self.convs, sources, results, strict=True)
         convs = [one.in_rows(_elsewhere(one.parts, *both), isa.registers) for one, *both in ends]
-        arguments: list[Argument] = [self._count]
-        for one in convs:
-            arguments += [_placed(argument) for argument in one.arguments()]
-        for one in between:
-            lanes, row = one.view.shape[-1], one.view.strides[self.convs[0].parts.axes[0].place]
-            arguments += [one.begin, one.line, row, one.before * lanes, one.after * lanes]
+        rows = [one.given(self.convs[0].parts.axes[0].place) for one in between]
         batch = last.result.shape[0] if self._has_batch else 1
         nodes = tuple(node for one in self.convs for node in one.parts.chain.nodes)
         plan = PipelinePlan(tuple(one.plan for one in convs), tuple(one.ring for one in between))
@@ -187,7 +189,9 @@ class _Strips:
         for one in self.convs[1:]:
             work = work + one.work
         tasks, scratch = batch * self._count, self._scratch()
-        return NativeStep(plan, tuple(arguments), tasks, nodes, (last.result.storage,), scratch, work)
+        found = arguments(plan, strips=self._count, convs=[one.given() for one in convs], rows=rows)
+        given = tuple(_placed(argument) for argument in found)
+        return NativeStep(plan, given, tasks, nodes, (last.result.storage,), scratch, work)
 
     @property
     def _has_batch(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tract_llvm.isa import Isa
 
 from tract_cpu.draft.draft import Drafted
+from tract_cpu.program.arguments import begun
 from tract_cpu.program.program import ArgumentPlace, NativeStep, Program, Step
 from tract_cpu.program.views import Address
 from tract_cpu.schedule.rows import joined_by_rows
@@ -25,7 +26,7 @@ def put_together(drafted: Drafted) -> Program:
                 loops[move.loop] = loops[move.loop].moving(ArgumentPlace(place, number), move.step, move.back)
     steps = [places.step(step) for step in chosen]
     for loop in loops:
-        steps[loop.first] = loop.begun(steps[loop.first])
+        steps[loop.first] = begun(loop, steps[loop.first])
     return Program(
         tuple(steps),
         drafted.constants,

@@ -13,8 +13,10 @@ from typing import Final
 import numpy as np
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.kernels.sizes import EqualPlan
-from tract_cpu.program.program import STATUS, NativeStep
+from tract_cpu.kernels.signature import Memory, Signature, Size
+from tract_cpu.lower.check import equal
+from tract_cpu.program.arguments import arguments
+from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import Address
 from tract_cpu.table import CPU
 from tract_llvm.language.buffers import Buffer
@@ -60,9 +62,13 @@ class TreesPlan:
         """What profiles call it."""
         return "trees"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"trees {self!r} {AT_ONCE} {ROWS_OF_TASK}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        x, split, weight = Memory("x", self.x), Memory("split", self.split), Memory("weight", self.weight)
+        tables = split, Memory("links", I32), Memory("first", I32), Memory("target", I32), weight
+        sizes = map(Size, ("rows", "trees", "with_empty", "targets"))
+        return Signature.of(*sizes, x, Size("row_step"), Size("column_step"), *tables, Memory("result", F64))
 
     def emit(self, k: Kernel) -> None:
         """Sizes and tensors as the row below passes them; task by task, some rows."""
@@ -74,11 +80,13 @@ class _Trees:
 
     def __init__(self, plan: TreesPlan, k: Kernel) -> None:
         self.plan, self.k = plan, k
-        self._rows, self._trees, self._with_empty, self._targets = (k.size() for _ in range(4))
-        self._x, self._row_step, self._column_step = k.memory(plan.x), k.size(), k.size()
-        self._split, self._links = k.memory(plan.split), k.memory(I32)
-        self._first, self._target, self._weight = k.memory(I32), k.memory(I32), k.memory(plan.weight)
-        self._result = k.memory(F64)
+        taken = plan.signature.taken(k)
+        sizes = ("rows", "trees", "with_empty", "targets")
+        self._rows, self._trees, self._with_empty, self._targets = map(taken.size, sizes)
+        self._x, self._row_step, self._column_step = taken.memory("x"), *map(taken.size, ("row_step", "column_step"))
+        self._split, self._links = taken.memory("split"), taken.memory("links")
+        self._first, self._target, self._weight = map(taken.memory, ("first", "target", "weight"))
+        self._result = taken.memory("result")
 
     def walk_rows(self) -> None:
         """All rows of the tasks."""
@@ -230,11 +238,21 @@ def lower_trees(op: TreeEnsemble, site: Site) -> str | None:
     tables = (laid.split, laid.links, voting.first, voting.target, voting.weight.astype(_TABLES[weight.name]))
     rows, columns = x.shape
     enough = comparison(columns, ">=", forest.columns)
-    steps = [] if enough == 1 else [NativeStep(EqualPlan(1), (STATUS, enough, 1), 1, (), (result.storage,))]
+    steps = [] if enough == 1 else [NativeStep(*equal([(enough, 1)]), 1, (), (result.storage,))]
     addresses = [_address(site, table) for table in tables]
-    sizes = (rows, len(forest.roots.array), laid.trees, op.targets)
-    arguments = (*sizes, x.address, *x.strides, *addresses, result.address)
+    given = arguments(
+        plan,
+        rows=rows,
+        trees=len(forest.roots.array),
+        with_empty=laid.trees,
+        targets=op.targets,
+        x=x.address,
+        row_step=x.strides[0],
+        column_step=x.strides[1],
+        **dict(zip(("split", "links", "first", "target", "weight"), addresses, strict=True)),
+        result=result.address,
+    )
     work = rows * len(forest.roots.array) * forest.depth
     tasks = ceil_div(rows, ROWS_OF_TASK)
-    site.add_all([*steps, NativeStep(plan, arguments, tasks, (), (result.storage,), work=work)])
+    site.add_all([*steps, NativeStep(plan, given, tasks, (), (result.storage,), work=work)])
     return None

@@ -6,6 +6,8 @@ from contextlib import ExitStack
 from typing import Final
 
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Each, Memory, Signature, Size
+from tract_cpu.program.arguments import arguments, each_loop
 from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import ENDLESS, Argument, NativeStep
 from tract_cpu.program.views import View
@@ -48,12 +50,20 @@ class Pulse:
     def _step(self, way: str, other: View, bounds: list[Argument]) -> NativeStep:
         view, other, axis = self.view.as_bits(), other.as_bits(), self.axis
         loops = _around(view, other, axis)
-        arguments: list[Argument] = [self.position.address, *bounds, view.shape[axis]]
-        arguments += [view.address, view.strides[axis], other.address, other.strides[axis]]
-        for loop in loops:
-            arguments += [loop.size, *loop.strides]
+        plan = LayPlan(view.element, way, len(loops))
+        given = arguments(
+            plan,
+            position=self.position.address,
+            **dict(zip(("first", "last", "begin", "end"), bounds, strict=False)),
+            count=view.shape[axis],
+            pulse=view.address,
+            stride=view.strides[axis],
+            other=other.address,
+            step=other.strides[axis],
+            loops=each_loop(loops),
+        )
         written = other if way == "keep" else view
-        return NativeStep(LayPlan(view.element, way, len(loops)), tuple(arguments), 1, (), (written.storage,))
+        return NativeStep(plan, given, 1, (), (written.storage,))
 
 
 def _around(view: View, other: View, axis: int) -> list[Loop]:
@@ -75,17 +85,29 @@ class LayPlan:
         """What profiles call it."""
         return "lay"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"lay {self.element.name} {self.way} {self.loops}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        signal = [Size("begin"), Size("end")] if self.way == "mirror" else []
+        tensors = Memory("pulse", self.element), Size("stride"), Memory("other", self.element), Size("step")
+        position = Memory("position", INDEX)
+        return Signature.of(
+            position, Size("first"), Size("last"), *signal, Size("count"), *tensors, Each.loop("loops", self.loops, 2)
+        )
 
     def emit(self, k: Kernel) -> None:
         """pulse[i - position] = source[the place for i], for every i from ``first`` on and before ``last``."""
-        position, first, last = k.memory(INDEX)[0], k.size(), k.size()
-        signal = [k.size(), k.size()] if self.way == "mirror" else []
-        count = k.size()
-        pulse, stride, other, step = k.memory(self.element), k.size(), k.memory(self.element), k.size()
-        loops = [(k.size(), k.size(), k.size()) for _ in range(self.loops)]
+        taken = self.signature.taken(k)
+        position, first, last = taken.memory("position")[0], taken.size("first"), taken.size("last")
+        signal = [taken.size("begin"), taken.size("end")] if self.way == "mirror" else []
+        count = taken.size("count")
+        pulse, stride, other, step = (
+            taken.memory("pulse"),
+            taken.size("stride"),
+            taken.memory("other"),
+            taken.size("step"),
+        )
+        loops = [(one.size("size"), *one.sizes("strides")) for one in taken.each("loops")]
 
         def copied(place: Value, there: Value) -> None:
             """One position of the pulse, from one of the other tensor, or to it."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Memory, Signature, Size
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.program import NativeStep
 from tract_cpu.program.views import View
@@ -32,7 +34,9 @@ class KeptPosition(Keeping):
 
 def advance(site: Site, position: View, count: Dim) -> None:
     """Have the position go on by so many when the turn is over."""
-    site.lowering.at_end(NativeStep(AdvancePlan(), (position.address, count), 1, (), (position.storage,)))
+    plan = AdvancePlan()
+    given = arguments(plan, position=position.address, count=count)
+    site.lowering.at_end(NativeStep(plan, given, 1, (), (position.storage,)))
 
 
 @frozen
@@ -44,11 +48,13 @@ class AdvancePlan:
         """What profiles call it."""
         return "advance"
 
-    def text(self) -> str:
-        """All that it says."""
-        return "advance"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Memory("position", INDEX), Size("count"))
 
     def emit(self, k: Kernel) -> None:
         """The number, and how much is added."""
-        position = k.memory(INDEX)
-        position[0] = position[0] + k.size()
+        taken = self.signature.taken(k)
+        position = taken.memory("position")
+        position[0] = position[0] + taken.size("count")

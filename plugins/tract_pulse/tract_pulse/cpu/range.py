@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.signature import Memory, Signature, Size
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import NativeStep
 from tract_cpu.table import CPU
 from tract_llvm.language.types import INDEX, ElementType
@@ -25,8 +27,16 @@ def lower_pulse_range(op: PulseRange, site: Site) -> str | None:
     start, step = site.known_inputs()
     (position,) = site.lowering.keep(site.node.node, KeptPosition(), [(INDEX, ())])
     result = site.lowering.new(site.outlet)
-    arguments = (op.length, position.address, start.address, step.address, result.address)
-    site.add_all([NativeStep(PulseRangePlan(result.element), arguments, 1, (), (result.storage,), work=op.length)])
+    plan = PulseRangePlan(result.element)
+    given = arguments(
+        plan,
+        length=op.length,
+        position=position.address,
+        start=start.address,
+        step=step.address,
+        result=result.address,
+    )
+    site.add_all([NativeStep(plan, given, 1, (), (result.storage,), work=op.length)])
     advance(site, position, op.length)
     return None
 
@@ -42,14 +52,17 @@ class PulseRangePlan:
         """What profiles call it."""
         return "pulse_range"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"pulse range {self.element.name}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        bounds = Memory("position", INDEX), Memory("start", self.element), Memory("step", self.element)
+        return Signature.of(Size("length"), *bounds, Memory("result", self.element))
 
     def emit(self, k: Kernel) -> None:
         """result[i] = start + (position + i) * step"""
-        length, position = k.size(), k.memory(INDEX)[0]
-        start, step = (k.memory(self.element)[0] for _ in range(2))
-        result = k.memory(self.element)
+        taken = self.signature.taken(k)
+        length, position = taken.size("length"), taken.memory("position")[0]
+        start, step = taken.memory("start")[0], taken.memory("step")[0]
+        result = taken.memory("result")
         with k.loop("place", length) as place:
             result[place] = k.convert(place + position, self.element.computed) * step + start

@@ -8,13 +8,16 @@ so seldom that no turn copies more than it brings, on the whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Memory, Signature, Size
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.form import Border, Form
 from tract_cpu.program.keeping import Keeping
-from tract_cpu.program.program import Argument, NativeStep, PassedPlace
+from tract_cpu.program.program import NativeStep, PassedPlace
 from tract_llvm.language.types import INDEX, ElementType
 
 from tract_core.dims import Dim, product
@@ -83,10 +86,19 @@ def window(site: Site, axis: int, kept: int, element: ElementType, form: Form | 
     tensors: list[tuple[ElementType, tuple[Dim, ...]]] = [(INDEX, ()), (element, wide)]
     begin, memory = lowering.keep(site.node.node, KeptWindow(axis, kept, form, border), tensors)
     bits, inner = memory.as_bits().element, product(wide[axis + 1 :])
-    arguments: list[Argument] = [begin.address, PassedPlace(memory.storage)]
-    arguments += [pulse, kept, capacity, inner, inner * bits.bytes, product(wide[:axis])]
     plan = MovePlan(bits, Run.of(site.isa, bits))
-    lowering.at_end(NativeStep(plan, tuple(arguments), 1, (), (begin.storage, memory.storage)))
+    given = arguments(
+        plan,
+        begin=begin.address,
+        passed=PassedPlace(memory.storage),
+        pulse=pulse,
+        kept=kept,
+        capacity=capacity,
+        inner=inner,
+        step=inner * bits.bytes,
+        rows=product(wide[:axis]),
+    )
+    lowering.at_end(NativeStep(plan, given, 1, (), (begin.storage, memory.storage)))
     for place, (size, (before, _)) in enumerate(zip(inside, border, strict=True)):
         memory = memory.part(place, before, size)
     return Tensor(memory, form, border)
@@ -96,6 +108,9 @@ def _numbers(border: Border) -> Border:
     """The border, where it is known by now; else none, and who wants one has the tensor copied."""
     known = all(isinstance(end, int) for ends in border for end in ends)
     return border if known else ((0, 0),) * len(border)
+
+
+_SIZES: Final = ("pulse", "kept", "capacity", "inner", "step", "rows")
 
 
 @frozen
@@ -110,14 +125,16 @@ class MovePlan:
         """What profiles call it."""
         return "move_window"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"move window {self.element.name} {self.run}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        return Signature.of(Memory("begin", INDEX), Memory("passed", INDEX), *map(Size, _SIZES))
 
     def emit(self, k: Kernel) -> None:
         """Where it begins, and where that is passed; sizes in positions; elements and bytes of one; how many rows."""
-        begin, passed = k.memory(INDEX), k.memory(INDEX)
-        pulse, kept, capacity, inner, step, rows = (k.size() for _ in range(6))
+        taken = self.signature.taken(k)
+        begin, passed = taken.memory("begin"), taken.memory("passed")
+        pulse, kept, capacity, inner, step, rows = map(taken.size, _SIZES)
         now = begin[0]
         following, address = now + pulse, passed[0]
         with k.either(following + kept + pulse <= capacity) as (on, back):

@@ -19,9 +19,13 @@ from tract_cpu.kernels.fourier.butterflies import Complex
 from tract_cpu.kernels.fourier.passes import Numbers, Passes
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
+from tract_cpu.kernels.signature import Memory, Signature, Size, Taken
 
 MOST_PASSES: Final = 64
 """More than a length of 64 bits has factors."""
+
+
+_NUMBERS: Final = ("factors", "chirp", "spectrum", "roots")
 
 
 @frozen
@@ -41,16 +45,20 @@ class TablesPlan:
         """What profiles call it."""
         return "fft.tables"
 
-    def text(self) -> str:
-        """All that it says."""
-        return f"fft tables {self.element.name} {self.radices} {self.most_summed} {self.lanes}"
+    @property
+    def signature(self) -> Signature:
+        """What it is called with."""
+        numbers = (Memory(name, self.element) for name in _NUMBERS)
+        heads = Memory("passes", INDEX), Memory("places", INDEX)
+        return Signature.of(Memory("status", INDEX), Size("length"), *heads, *numbers)
 
     def emit(self, k: Kernel) -> None:
         """One task; a length of 0 is refused."""
-        status, length = k.memory(INDEX), k.size()
+        taken = self.signature.taken(k)
+        status, length = taken.memory("status"), taken.size("length")
         with k.loop("task", k.end, k.begin), k.either(length > 0) as (then, otherwise):
             with then:
-                _Tables(self, k, length).write()
+                _Tables(self, k, length, taken).write()
             with otherwise:
                 status[0] = k.index(1)
 
@@ -58,12 +66,12 @@ class TablesPlan:
 class _Tables:
     """The tables while they are written."""
 
-    def __init__(self, plan: TablesPlan, k: Kernel, length: Value) -> None:
+    def __init__(self, plan: TablesPlan, k: Kernel, length: Value, taken: Taken) -> None:
         self._plan, self._k, self._length = plan, k, length
-        head = k.memory(INDEX)
+        head = taken.memory("passes")
         self._inner, self._count, self._rows = head, head.at(1), head.at(2)
-        self._places = k.memory(INDEX)
-        self._factors, self._chirp, self._spectrum, self._roots = (Numbers(k.memory(plan.element), 0) for _ in range(4))
+        self._places = taken.memory("places")
+        self._factors, self._chirp, self._spectrum, self._roots = (Numbers(taken.memory(name), 0) for name in _NUMBERS)
 
     def write(self) -> None:
         """All of them; those of a convolution where the length is that of one."""

@@ -1,0 +1,104 @@
+"""The arguments of a call by name, put in the order that the signature of its kernel says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TypeAlias
+
+from tract_cpu.kernels.kernel import KernelPlan
+from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size
+from tract_cpu.program.loops import Loop
+from tract_cpu.program.program import Argument, NativeStep, Step
+from tract_cpu.program.program import Loop as StepLoop
+from tract_cpu.program.views import View
+
+Given: TypeAlias = "Argument | Sequence[Argument] | Sequence[Mapping[str, Given]]"
+"""A value; the values of several arguments; for arguments that come again, those of each thing by their names."""
+
+
+def arguments(plan: KernelPlan, /, **given: Given) -> tuple[Argument, ...]:
+    """The arguments of a call of a kernel. Raises TypeError where names or counts are not those of its signature."""
+    return tuple(_in_order(f"kernel {plan.name!r}", plan.signature.items, given))
+
+
+def each_loop(found: Sequence[Loop]) -> list[dict[str, Given]]:
+    """What `Each.loop` wants."""
+    return [{"size": loop.size, "strides": loop.strides} for loop in found]
+
+
+def each_target(tensors: Sequence[View], found: Sequence[Loop], axes: Sequence[int]) -> list[dict[str, Given]]:
+    """What `Targets.declared` wants of tensors that move along loops, as the strides there say, and axes.
+
+    The first strides of a loop are those of a tensor that is none of these.
+    """
+    return [
+        {"tensor": view.address, "strides": [*(loop.strides[n] for loop in found), *(view.strides[a] for a in axes)]}
+        for n, view in enumerate(tensors, start=1)
+    ]
+
+
+def begun(loop: StepLoop, step: Step) -> NativeStep:
+    """The first step of a loop, which is told what moves: that comes behind its other arguments."""
+    assert isinstance(step, NativeStep)  # whoever made the loop added it
+    signature, found = step.kernel.signature, list(step.arguments)
+    found[signature.place("moves")] = len(loop.moves)
+    for place, far, back in loop.moves:
+        move = {"place": place, "bytes": far, "factor": -1 if back else 1, "before": 0, "now": 0}
+        found += _in_order("what moves in a loop", signature.rest, move)
+    return replace(step, arguments=tuple(found))
+
+
+def _in_order(where: str, items: Sequence[Item], given: Mapping[str, Given]) -> Iterator[Argument]:
+    names = [item.name for item in items]
+    if missing := [name for name in names if name not in given]:
+        raise TypeError(f"{where} lacks {', '.join(missing)}")
+    if unknown := [name for name in given if name not in names]:
+        raise TypeError(f"{where} takes no {', '.join(unknown)}, but {', '.join(names)}")
+    for item in items:
+        yield from _values(f"{where}, {item.name}", item, given[item.name])
+
+
+def _values(where: str, item: Item, value: Given) -> Iterator[Argument]:
+    if isinstance(item, Size | Memory):
+        if isinstance(value, Sequence):
+            raise TypeError(f"{where} takes one value, not {len(value)}")
+        yield value
+        return
+    wanted = len(item.rounds) if isinstance(item, Each) else len(item.slots())
+    if not isinstance(value, Sequence) or len(value) != wanted:
+        raise TypeError(f"{where} takes {wanted} values, not {len(value) if isinstance(value, Sequence) else 'one'}")
+    for number, one in enumerate(value):
+        if isinstance(one, Mapping) != isinstance(item, Each):
+            raise TypeError(f"{where}[{number}] takes {'names with values' if isinstance(item, Each) else 'a value'}")
+        if isinstance(one, Mapping):
+            yield from _in_order(f"{where}[{number}]", item.rounds[number] if isinstance(item, Each) else (), one)
+        else:
+            yield one
+
+
+def named(signature: Signature, texts: Sequence[str]) -> str:
+    """The texts of arguments with their names. Where there are too few, the names end; more are told without names."""
+    left = iter(texts)
+    told = _named(signature.items, left)
+    rest = list(left)
+    while signature.rest and rest:
+        left = iter(rest)
+        told.append(f"({' '.join(_named(signature.rest, left))})")
+        rest = list(left)
+    return " ".join([*told, *rest])
+
+
+def _named(items: Sequence[Item], left: Iterator[str]) -> list[str]:
+    found: list[str] = []
+    for item in items:
+        if isinstance(item, Each):
+            value = f"({'; '.join(' '.join(_named(items, left)) for items in item.rounds)})"
+        else:
+            texts = list(islice(left, len(item.slots())))
+            if isinstance(item, Size | Memory) and not texts:
+                break
+            value = texts[0] if isinstance(item, Size | Memory) else f"({' '.join(texts)})"
+        found.append(f"{item.name}={value}")
+    return found
