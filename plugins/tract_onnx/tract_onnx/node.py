@@ -28,6 +28,9 @@ class OnnxNode:
 
     A getter returns the attribute, or the default, when one is given, for an attribute that is absent. It raises
     CorruptModel when the attribute is of another kind, or absent without a default.
+
+    ``op_type``, ``name``: as the file has them. ``input_names``: the tensors that it reads, empty for those left
+    out.
     """
 
     op_type: str
