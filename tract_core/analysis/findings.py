@@ -58,6 +58,8 @@ class Finding:
     A *problem* keeps the model from loading or running; a *remark* does not. ``kind`` is for machines: ``operator``,
     ``unsupported``, ``contradiction``, ``shape``, ``unknown``, ``branch``, ``path``, ``limit``, ``version``,
     ``corrupt``, ``symbol`` or ``error``.
+
+    ``hint``: what to do about it.
     """
 
     kind: str
@@ -71,7 +73,8 @@ class Finding:
 class Sheet:
     """A table that goes with a report: figures that are neither problem nor remark, as what each node adds to a delay.
 
-    ``rows``: as many texts and numbers each as there are ``columns``; ``None`` for what is not known.
+    ``rows``: as many texts and numbers each as there are ``columns``; ``None`` for what is not known. ``title``:
+    what stands above it.
     """
 
     title: str

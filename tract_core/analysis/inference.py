@@ -50,7 +50,7 @@ class Source(InferenceOp):
 
 @frozen
 class Known(InferenceOp):
-    """A constant of the file."""
+    """A constant of the file. ``value``: what it is."""
 
     value: Constant
 
@@ -63,7 +63,8 @@ class Known(InferenceOp):
 class Unknown(InferenceOp):
     """An operator of the file that nothing here can wire. The analysis reports all of them at once.
 
-    ``node_name``: what the file calls the node, where that is not the name of what it computes.
+    ``node_name``: what the file calls the node, where that is not the name of what it computes. ``op_name``: what
+    the file calls the operator. ``reason``: why it cannot be wired; ``hint``: what to do about it.
     """
 
     op_name: str

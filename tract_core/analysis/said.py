@@ -28,7 +28,10 @@ Sizes = tuple[Dim | None, ...]
 
 @frozen
 class Said:
-    """What was said of a tensor. ``is_claim``: by the file only. ``is_output``: of an output of the model."""
+    """What was said of a tensor. ``is_claim``: by the file only. ``is_output``: of an output of the model.
+
+    ``name``: what the file calls the tensor.
+    """
 
     name: str
     fact: InferenceFact

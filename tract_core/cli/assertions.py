@@ -36,7 +36,10 @@ class AssertionFailed(TractError):
 
 @frozen
 class Assertions:
-    """The assertion flags, under the names that `options.assertion_options` gives them."""
+    """The assertion flags, under the names that `options.assertion_options` gives them.
+
+    Its fields are said by the help of these flags.
+    """
 
     _: KW_ONLY
     approx: str = "close"

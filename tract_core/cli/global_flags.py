@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class GlobalFlags:
     """The global flags, under the names that `options.global_options` gives them.
 
-    ``given``: the words of the command line that they were read from. ``of_format``: the flags of a format's loader,
-    with their values, ``of_writer``: those of writers. ``staged``: the values of the flags of stages that plugins add,
-    by stage.
+    ``given``: the words of the command line that they were read from. ``of_format``: the flags of a format's
+    loader, with their values, ``of_writer``: those of writers. ``staged``: the values of the flags of stages that
+    plugins add, by stage. The other fields are said by the help of these flags.
     """
 
     _: KW_ONLY

@@ -30,7 +30,8 @@ SizeFn = Callable[[Dim], "Dim | None"]
 class ItemFact:
     """What is known of a value inside a container.
 
-    ``shape``: ``None`` when not even the rank is known; an entry is ``None`` when that size is not.
+    ``shape``: ``None`` when not even the rank is known; an entry is ``None`` when that size is not. ``datum_type``:
+    of its elements.
     """
 
     datum_type: DType

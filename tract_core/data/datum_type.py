@@ -211,7 +211,10 @@ def _from_numpy(dtype: np.dtype[Any]) -> DatumType:
 
 @frozen
 class QuantizedType:
-    """Integers that stand for real numbers: ``real = (stored - zero_point) * scale``."""
+    """Integers that stand for real numbers: ``real = (stored - zero_point) * scale``.
+
+    ``storage``: the type of what is stored.
+    """
 
     storage: DatumType
     zero_point: int

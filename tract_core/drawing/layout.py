@@ -49,7 +49,10 @@ class Cell:
 
 @frozen
 class Layout:
-    """Positions of the middles of the boxes, and for each edge the passages of layers: x, top and bottom of each."""
+    """Positions of the middles of the boxes, and for each edge the passages of layers: x, top and bottom of each.
+
+    ``centres``: these middles. ``width``, ``height``: of the whole picture.
+    """
 
     centres: tuple[Point, ...]
     passages: tuple[tuple[tuple[float, float, float], ...], ...]

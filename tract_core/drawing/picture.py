@@ -48,7 +48,7 @@ class Box:
 class Arrow:
     """A tensor on its way between two boxes, given by their numbers. ``slot``: which of the source's outputs it is.
 
-    ``label``: its fact, at one of its arrows.
+    ``label``: its fact, at one of its arrows. ``source``, ``target``: these boxes.
     """
 
     source: int
@@ -59,7 +59,10 @@ class Arrow:
 
 @frozen
 class Picture:
-    """A graph to draw. ``bodies``: pictures of the bodies of boxes, with the numbers of the boxes."""
+    """A graph to draw. ``bodies``: pictures of the bodies of boxes, with the numbers of the boxes.
+
+    ``title``: what stands above it.
+    """
 
     title: str
     boxes: tuple[Box, ...]

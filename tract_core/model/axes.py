@@ -29,7 +29,10 @@ def letters() -> Iterable[str]:
 
 @frozen
 class Axis:
-    """One axis. ``inputs[i]`` and ``outputs[o]``: its positions in input ``i`` and output ``o``, mostly one or none."""
+    """One axis. ``inputs[i]`` and ``outputs[o]``: its positions in input ``i`` and output ``o``, mostly one or none.
+
+    ``name``: the letter that stands for it in the text of a mapping.
+    """
 
     name: str
     inputs: tuple[tuple[int, ...], ...]

@@ -26,7 +26,10 @@ Compare: TypeAlias = Callable[[Dim, Dim], "bool | None"]
 
 @frozen
 class Condition:
-    """Two sizes, and how they must relate when the model runs."""
+    """Two sizes, and how they must relate when the model runs.
+
+    ``left``, ``right``: these sizes; ``relation``: the sign between them.
+    """
 
     left: Dim
     relation: Relation

@@ -82,7 +82,10 @@ def check_sizes(shape: ShapeFact) -> None:
 
 @frozen
 class TypedFact:
-    """Element type and shape of a tensor, and its value where that is known."""
+    """Element type and shape of a tensor, and its value where that is known.
+
+    ``datum_type``: the type of its elements.
+    """
 
     datum_type: DType
     shape: ShapeFact
@@ -165,6 +168,7 @@ class InferenceFact:
     """What a file or a user said of a tensor. ``None`` stands for what was not said.
 
     ``shape`` is ``None`` when not even the rank is known; an entry is ``None`` when that size is not.
+    ``datum_type``: the type of its elements.
     """
 
     datum_type: DType | None = None

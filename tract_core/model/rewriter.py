@@ -39,7 +39,10 @@ ANY_OP: type = object
 
 @frozen
 class Rule:
-    """A rewrite: its name, the operator types (or base classes) that it looks at, and the function."""
+    """A rewrite: its name, the operator types (or base classes) that it looks at, and the function.
+
+    ``on``: these types.
+    """
 
     name: str
     on: tuple[type, ...]
@@ -82,7 +85,10 @@ def _texts(op_type: type) -> frozenset[str]:
 
 @frozen
 class ListedRule:
-    """A rule of a table, whose module is imported when there is an operator of a type that it looks at."""
+    """A rule of a table, whose module is imported when there is an operator of a type that it looks at.
+
+    ``name``: of the rule.
+    """
 
     name: str
     table: Table[str, Rule]

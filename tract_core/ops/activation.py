@@ -19,7 +19,10 @@ from tract_core.ops.wiring import wire_binary, wire_one, wire_ranks
 
 @frozen
 class Activation:
-    """A function of one number: its name in ONNX, in lower case, and its parameters, where it has any."""
+    """A function of one number: its name in ONNX, in lower case, and its parameters, where it has any.
+
+    ``alpha``, ``beta``: these parameters.
+    """
 
     name: str
     alpha: float = 0.0

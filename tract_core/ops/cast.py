@@ -29,6 +29,8 @@ class Cast(TypedOp):
     Floats become integers by dropping the fraction and stop at the ends of the range, of i32 for integers narrower than
     a byte; not-a-number becomes 0. Integers that do not fit wrap around; anything non-zero becomes true. From a
     quantised type, only the stored integers can be had.
+
+    ``to``: that type.
     """
 
     to: DType

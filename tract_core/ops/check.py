@@ -68,7 +68,7 @@ class Refuse(TypedOp):
 
 @frozen
 class RefuseState:
-    """Nothing is kept: there is no turn after this one."""
+    """Nothing is kept: there is no turn after this one. ``op``: what refuses."""
 
     op: Refuse
 

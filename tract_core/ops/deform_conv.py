@@ -32,6 +32,8 @@ class DeformConv(TypedOp):
     [N, ``offset_group`` * kernel * axes, *out]; bias [O]; a factor for each [N, ``offset_group`` * kernel, *out]. Reads
     between elements are interpolated linearly, those outside give 0. The channels are divided into ``offset_group``
     groups that read at places of their own. Sums are made in f32 at least.
+
+    ``strides``, ``dilations``: of the kernel, one per spatial axis. ``before``, ``after``: zeros around the input.
     """
 
     strides: tuple[int, ...]

@@ -189,7 +189,7 @@ class IsNan(FloatTest):
 
 @frozen
 class PowConst(ElementWise):
-    """x to a power that is part of the model."""
+    """x to a power that is part of the model. ``exponent``: that power."""
 
     exponent: float
 
@@ -210,7 +210,7 @@ class GeluApproximate(ElementWise):
 
 @frozen
 class IsInf(FloatTest):
-    """Whether x is infinite, of the signs asked for."""
+    """Whether x is infinite, of the signs asked for. ``detect_positive``, ``detect_negative``: these signs."""
 
     detect_positive: bool = True
     detect_negative: bool = True

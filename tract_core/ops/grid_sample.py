@@ -47,6 +47,8 @@ class GridSample(TypedOp):
     output axes, ``k``), whose last axis holds coordinates from -1 to 1, that of the last spatial axis first. -1 and 1
     stand for the centres of the first and last element with ``align_corners``, else for their outer edges. What is not
     a number stands for -1, as PyTorch documents it; with `REFLECTION` infinities do too, as mirror images go on.
+
+    ``mode``: how elements between places are computed.
     """
 
     mode: Interpolator = Interpolator.LINEAR

@@ -23,7 +23,10 @@ ROWS = Rows()
 
 @frozen
 class Branch:
-    """A model, and for each of its inputs the position among the operator's inputs of what it reads."""
+    """A model, and for each of its inputs the position among the operator's inputs of what it reads.
+
+    ``body``: that model.
+    """
 
     body: TypedModel
     inputs: tuple[int, ...]

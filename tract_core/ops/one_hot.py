@@ -42,7 +42,10 @@ class OneHot(TypedOp):
 
 @frozen
 class DynOneHot(TypedOp):
-    """Like `OneHot`, with the size of the new axis as a second input, of rank 0. ``dim``: what that will be."""
+    """Like `OneHot`, with the size of the new axis as a second input, of rank 0. ``dim``: what that will be.
+
+    ``off``, ``on``: the elements of the output.
+    """
 
     axis: int
     dim: Dim

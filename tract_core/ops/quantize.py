@@ -80,6 +80,7 @@ class QuantizeLinear(_Linear):
     """round(x / scale) + zero_point in the type ``to``: halves to even, saturated. The zero point has that type.
 
     ``to`` may be a narrow float: the quotient is rounded to it, and bounded by its greatest value if ``saturate``.
+    ``axis``: along which there is a scale for each position, or for each ``block`` of so many where that is not 0.
     """
 
     to: DatumType
@@ -99,7 +100,10 @@ class QuantizeLinear(_Linear):
 
 @frozen
 class DequantizeLinear(_Linear):
-    """(x - zero_point) * scale, in the float type ``to``. The zero point has the type of x."""
+    """(x - zero_point) * scale, in the float type ``to``. The zero point has the type of x.
+
+    ``axis``: along which there is a scale for each position, or for each ``block`` of so many where that is not 0.
+    """
 
     unpacks: ClassVar[bool] = True
     to: DatumType

@@ -47,7 +47,11 @@ class _Drawn(TypedOp):
 
 @frozen
 class RandomTensor(_Drawn):
-    """Numbers of the type ``to``, in ``shape``."""
+    """Numbers of the type ``to``, in ``shape``.
+
+    ``a``, ``b``: the two parameters of the distribution. ``seed``: the same numbers in every run; ``None`` for
+    others.
+    """
 
     distribution: Distribution
     a: float
@@ -64,7 +68,11 @@ class RandomTensor(_Drawn):
 
 @frozen
 class RandomLike(_Drawn):
-    """Numbers of the type ``to``, in the shape of the input."""
+    """Numbers of the type ``to``, in the shape of the input.
+
+    ``a``, ``b``: the two parameters of the distribution. ``seed``: the same numbers in every run; ``None`` for
+    others.
+    """
 
     distribution: Distribution
     a: float
@@ -83,6 +91,8 @@ class Multinomial(_Drawn):
     """For each row of logarithms of weights, ``count`` places, each drawn as often as its weight says.
 
     Input: [rows, places]. Output: [rows, ``count``], of the integer type ``to``.
+
+    ``seed``: the same places in every run; ``None`` for others.
     """
 
     count: int
@@ -104,6 +114,8 @@ class Dropout(_Drawn):
 
     Inputs: x; the share that is dropped, of rank 0; whether anything is dropped, a boolean of rank 0. Outputs: x with
     elements dropped, and booleans: which are left.
+
+    ``seed``: the same elements in every run; ``None`` for others.
     """
 
     seed: int | None

@@ -94,7 +94,10 @@ class Sampling:
 
 @frozen
 class AxisScale:
-    """One resized axis, decided: the sizes, in elements, output elements per input element, and the region resized."""
+    """One resized axis, decided: the sizes, in elements, output elements per input element, and the region resized.
+
+    ``scale``: these output elements per input element.
+    """
 
     input: int
     output: int
@@ -107,6 +110,8 @@ class Scales:
     """Sizes given by factors, one per resized axis; the output has ``floor(size * factor)`` elements.
 
     This is so for a region too: ONNX's text counts its extent, ONNX's shape inference and all that computes do not.
+
+    ``values``: these factors.
     """
 
     values: tuple[float, ...]
@@ -122,7 +127,10 @@ class Scales:
 
 @frozen
 class Sizes:
-    """Sizes given as such, one per resized axis; ``policy`` says how exactly they are meant."""
+    """Sizes given as such, one per resized axis; ``policy`` says how exactly they are meant.
+
+    ``values``: these sizes.
+    """
 
     values: tuple[Dim, ...]
     policy: AspectPolicy = AspectPolicy.STRETCH

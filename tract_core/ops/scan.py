@@ -208,7 +208,10 @@ def _check_chunk(axis: int, chunk: int, fact: TypedFact, what: str) -> None:
 
 @frozen
 class FrozenScan:
-    """A loop between turns: iterations done, the state (``None`` where a turn brings it), and what the body keeps."""
+    """A loop between turns: iterations done, the state (``None`` where a turn brings it), and what the body keeps.
+
+    ``position``: these iterations.
+    """
 
     position: int
     state: tuple[Array, ...] | None

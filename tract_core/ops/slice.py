@@ -54,7 +54,10 @@ class Slice(TypedOp):
 
 @frozen
 class DynSlice(TypedOp):
-    """Like `Slice`, with start and end as inputs of rank 0. ``length``: what ``end - start`` will be."""
+    """Like `Slice`, with start and end as inputs of rank 0. ``length``: what ``end - start`` will be.
+
+    ``axis``: the one that is cut.
+    """
 
     axis: int
     length: Dim

@@ -44,7 +44,7 @@ class Softmax(SoftmaxOp):
 
 @frozen
 class LogSoftmax(SoftmaxOp):
-    """The natural logarithm of `Softmax`, without its loss of precision."""
+    """The natural logarithm of `Softmax`, without its loss of precision. ``axes``: as of `Softmax`."""
 
     axes: tuple[int, ...]
 

@@ -21,8 +21,8 @@ CORE_PLUGIN: Final = "core"
 class Option:
     """A flag of the command: what it is for, the type of its value, and how the help writes that value.
 
-    ``kind``: ``bool`` for a flag without a value, which is on or off; else ``str``, ``int`` or ``float``. ``flag``: how
-    the flag is written, where that is not made of the keyword.
+    ``kind``: ``bool`` for a flag without a value, which is on or off; else ``str``, ``int`` or ``float``. ``flag``:
+    how the flag is written, where that is not made of the keyword. ``metavar``: that word for the value.
     """
 
     help: str
@@ -39,7 +39,8 @@ Options = Mapping[str, "str | Option"]
 class Export:
     """Something that the writer of a format makes of a model, with a flag of ``dump`` that takes the file to write.
 
-    ``keywords``: what the writer is made with, beside what its own flags say.
+    ``keywords``: what the writer is made with, beside what its own flags say. ``help``: what that flag is for;
+    ``metavar``: what its value is called.
     """
 
     help: str
@@ -77,6 +78,7 @@ class Format:
 
     ``signatures``: how its files may begin, by the place of the bytes: ``((0, b"CRVO"),)``. They tell the format of
     what comes without a name (``tract.load_bytes``). Of a format without any, what begins like no other may be.
+    ``extensions``: these endings. ``summary``: what the format is, in a sentence.
     """
 
     name: str
@@ -125,8 +127,9 @@ class Stage:
 class RuntimeOffer:
     """A runtime: where its class is, as ``"module:Class"``, and how good a default it is.
 
-    ``rank``: of the runtimes that have one, ``"default"`` stands for the one with the highest. They need nothing but a
-    processor. ``None`` for a runtime that is used only where it is asked for, as one that needs a device.
+    ``rank``: of the runtimes that have one, ``"default"`` stands for the one with the highest. They need nothing
+    but a processor. ``None`` for a runtime that is used only where it is asked for, as one that needs a device.
+    ``loader``: that text.
     """
 
     loader: str
@@ -145,7 +148,10 @@ class PluginState(Enum):
 
 @frozen
 class Failure:
-    """One thing that went wrong: what was being done, the error in a sentence, what to do about it, the traceback."""
+    """One thing that went wrong: what was being done, the error in a sentence, what to do about it, the traceback.
+
+    ``doing``, ``problem``, ``fix``, ``trace``: these four.
+    """
 
     doing: str
     problem: str

@@ -19,7 +19,10 @@ GROUP = "tract"
 
 @frozen
 class Found:
-    """One entry point: its record, how to import the plugin, and, in its place, why its distribution cannot be read."""
+    """One entry point: its record, how to import the plugin, and, in its place, why its distribution cannot be read.
+
+    ``load``: what imports the plugin; ``error``: that reason.
+    """
 
     record: PluginRecord
     load: Callable[[], object]

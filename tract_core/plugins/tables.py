@@ -51,10 +51,10 @@ class TableKey(Generic[K, V]):
     A table whose keys are operator types accepts the type itself or its text ``"module:Class"``; the text form is for
     types of a distribution that may not be installed.
 
-    ``subject``: what a key is about; all rows about one subject come from one distribution. ``rival``: a table whose
-    rows answer the same question; nobody adds a row here for an operator of somebody else that has one there.
+    ``subject``: what a key is about; all rows about one subject come from one distribution. ``rival``: a table
+    whose rows answer the same question; nobody adds a row here for an operator of somebody else that has one there.
     ``answer``: what is wrong with what a row returned for these arguments, see `Registry.answer`. ``types``: the
-    operator types that a row looks at, for a table whose keys are names.
+    operator types that a row looks at, for a table whose keys are names. ``meaning``: that sentence.
     """
 
     name: str

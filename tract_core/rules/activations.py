@@ -45,7 +45,7 @@ ROWS = Rows()
 
 @frozen
 class Product:
-    """A number times some tensors."""
+    """A number times some tensors. ``coefficient``: the number; ``factors``: the tensors."""
 
     coefficient: float
     factors: tuple[OutletId, ...]

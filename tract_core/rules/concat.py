@@ -100,7 +100,11 @@ def _part(model: TypedModel, outlet: OutletId, axis: int) -> Slice | None:
 
 @frozen
 class Piece:
-    """The part of one input of a concatenation that a range covers."""
+    """The part of one input of a concatenation that a range covers.
+
+    ``slot``: of the input. ``start``, ``end``: of the part, in positions of the input. ``whole``: whether it is all
+    of it.
+    """
 
     slot: int
     start: Dim

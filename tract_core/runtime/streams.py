@@ -21,7 +21,10 @@ from tract_core.model.typed import TypedModel
 
 @frozen
 class StreamEnd:
-    """An input or output that comes piece by piece. ``length``: of the whole, ``None`` where nothing tells."""
+    """An input or output that comes piece by piece. ``length``: of the whole, ``None`` where nothing tells.
+
+    ``axis``: along which. ``delay``: how many positions late.
+    """
 
     axis: int
     delay: int

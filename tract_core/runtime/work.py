@@ -25,7 +25,10 @@ class Work:
 
 @frozen
 class Ceilings:
-    """What a machine can do at most: operations a second, and bytes a second that come from its memory."""
+    """What a machine can do at most: operations a second, and bytes a second that come from its memory.
+
+    ``operations_per_s``, ``bytes_per_s``: these two.
+    """
 
     operations_per_s: float
     bytes_per_s: float

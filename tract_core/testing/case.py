@@ -76,8 +76,8 @@ class Arg:
 class Case:
     """An operator, its inputs (facts in text form, or `Arg`), and a function from the inputs to the expected outputs.
 
-    ``expected`` gets floats as float64. ``sizes``: the value of every symbol that occurs in the facts and attributes.
-    ``signed_zeros``: whether a zero must have the sign of the expected one.
+    ``expected`` gets floats as float64. ``sizes``: the value of every symbol that occurs in the facts and
+    attributes. ``signed_zeros``: whether a zero must have the sign of the expected one. ``name``: of the test.
     """
 
     name: str

@@ -108,8 +108,8 @@ def mismatch(found: Array, wanted: Array, tolerance: Tolerance) -> str | None:
 class Worst:
     """The element of two arrays that differs most, beyond a tolerance. Its ``place``: an index per axis.
 
-    ``differing``, ``elements``: how many of how many do. ``largest``: whether it is known to be the worst of them; of
-    what has no distances, as truth values, it is the first.
+    ``differing``, ``elements``: how many of how many do. ``largest``: whether it is known to be the worst of them;
+    of what has no distances, as truth values, it is the first. ``found``, ``wanted``: both values, as texts.
     """
 
     differing: int

@@ -24,7 +24,10 @@ _ROOM: Final = 8
 
 @frozen
 class Found:
-    """Where agents are in a table: the row of each, at the time of the change number ``when``."""
+    """Where agents are in a table: the row of each, at the time of the change number ``when``.
+
+    ``ids``: these agents.
+    """
 
     ids: list[int]
     numbers: Array

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
-from tract_nnef.reading.loader import Nnef
 from tract_nnef.registry import CORE
-from tract_nnef.writing.saver import NnefWriter
 
 import tract_core as tract
 from tract_core.model.fact_text import parse_typed_fact

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from tract_nnef.reading.document import Reader
-from tract_nnef.reading.operators import Operators
+from tract_nnef.documents.operators import Operators
+from tract_nnef.documents.reader import Reader
+from tract_nnef.documents.writer import Writer, Written
 from tract_nnef.reading.quantized import quantized_types
 from tract_nnef.syntax.parser import parse_document
 from tract_nnef.syntax.printer import print_document, print_quantization
-from tract_nnef.writing.document import Writer, Written
 
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import TypedSimplePlan

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sweep_rows import COMPUTED, EXTRA_TENSORS, TABLE, Row
 from tract_nnef.archive.tensors import tensor_file
-from tract_nnef.reading.operators import declaration
+from tract_nnef.documents.operators import declaration
 from tract_nnef.registry import NNEF, Operator
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import parse_statements

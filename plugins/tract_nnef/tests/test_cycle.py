@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from cycles import INTERCHANGE, cycled, small_model
 from documents import read, run
+from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
-from tract_nnef.reading.loader import Nnef
-from tract_nnef.writing.saver import NnefWriter
 
 import tract_core as tract
 from tract_core.data import DatumType

@@ -8,7 +8,7 @@ import tarfile
 import numpy as np
 import pytest
 from cycles import small_model
-from tract_nnef.writing.saver import NnefWriter
+from tract_nnef.documents.saver import NnefWriter
 
 import tract_core as tract
 from tract_core.data import DatumType

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cycles import INTERCHANGE, text
 from established import interchange
-from tract_nnef.writing.saver import NnefWriter
+from tract_nnef.documents.saver import NnefWriter
 
 import tract_core as tract
 from tract_core.data import DatumType

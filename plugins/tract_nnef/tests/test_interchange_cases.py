@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from documents import run
 from established import Refused, interchange
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
-from tract_nnef.writing.saver import NnefWriter
 
 import tract_core as tract
 from tract_core.plugins import default_registry

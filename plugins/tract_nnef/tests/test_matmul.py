@@ -107,8 +107,8 @@ def test_a_product_is_written_as_such_where_it_comes_back_the_same(axes, spelled
 
 
 def text_of(model: TypedModel) -> str:
+    from tract_nnef.documents.saver import NnefWriter
     from tract_nnef.syntax.printer import print_document
-    from tract_nnef.writing.saver import NnefWriter
 
     return print_document(NnefWriter().document(model).document)
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from documents import Array, document, load, run_text, shape_of
+from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
-from tract_nnef.reading.loader import Nnef
-from tract_nnef.writing.saver import NnefWriter
 
 import tract_core as tract
 from tract_core import errors

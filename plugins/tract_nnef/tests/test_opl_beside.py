@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 from documents import archive, document, load, run_text
+from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
-from tract_nnef.reading.loader import Nnef
-from tract_nnef.writing.saver import NnefWriter
 
 from tract_core import errors
 from tract_core.limits import LoadLimits

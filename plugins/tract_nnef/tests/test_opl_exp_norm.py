@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from documents import document, load, run_text
+from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
-from tract_nnef.reading.loader import Nnef
-from tract_nnef.writing.saver import NnefWriter
 
 from tract_core import errors
 from tract_core.model.same import same_model

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from cycles import cycle_of_cases
 from documents import document, load, run_text
+from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
-from tract_nnef.reading.loader import Nnef
-from tract_nnef.writing.saver import NnefWriter
 
 from tract_core import errors
 from tract_core.model.fact_text import parse_typed_fact

@@ -108,8 +108,8 @@ def test_what_does_not_fit_is_refused(body, problem) -> None:
 @pytest.mark.parametrize("method", [*WHERE, "nearest"])
 @pytest.mark.parametrize("registries", [(), ("tract_core",)])
 def test_it_is_written_by_its_name(method, registries) -> None:
+    from tract_nnef.documents.writer import Writer
     from tract_nnef.syntax.printer import print_document
-    from tract_nnef.writing.document import Writer
 
     model = TypedModel()
     x = model.add_source("x", parse_typed_fact("1,2,3,4,f32", model.symbols))

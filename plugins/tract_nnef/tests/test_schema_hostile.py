@@ -8,7 +8,7 @@ from time import perf_counter
 import pytest
 from documents import archive, document
 from tract_nnef.archive.writing import tar_bytes
-from tract_nnef.reading.loader import Nnef
+from tract_nnef.documents.loader import Nnef
 
 import tract_core as tract
 from tract_core.errors import CorruptModel, LimitExceeded, MissingOperator, TractError, Unsupported

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tract_nnef.archive.tensors import read_tensor, tensor_file
-from tract_nnef.reading.document import Reader
+from tract_nnef.documents.operators import Operators
+from tract_nnef.documents.reader import Reader
+from tract_nnef.documents.writer import Writer
 from tract_nnef.reading.expressions import Scope
-from tract_nnef.reading.operators import Operators
 from tract_nnef.registry import PY
 from tract_nnef.schema.hints import kind_of
 from tract_nnef.syntax.parser import parse_statements
 from tract_nnef.syntax.printer import print_expression
-from tract_nnef.writing.document import Writer
 
 from tract_core.data import Constant, DatumType, DType, QuantizedType, SequenceType, SymbolicArray
 from tract_core.data.containers import ItemFact, MapType, OptionalType

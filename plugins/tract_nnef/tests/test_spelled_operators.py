@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from established import interchange
 from statements import read_back, written
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
-from tract_nnef.writing.saver import NnefWriter
 
 from tract_core.errors import Unsupported
 from tract_core.model.fact_text import parse_typed_fact

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tract_nnef.reading.operators import declaration
+from tract_nnef.documents.operators import declaration
 from tract_nnef.registry import NNEF, STANDARD, row_key
 
 from tract_core.plugins import default_registry

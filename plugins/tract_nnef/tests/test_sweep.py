@@ -13,7 +13,7 @@ from established import interchange
 from sweep import Document, forms, operators
 from sweep_rows import APART, TABLE
 from tars import END, entry
-from tract_nnef.reading.loader import Nnef
+from tract_nnef.documents.loader import Nnef
 
 from tract_core.runtime.plan import TypedSimplePlan
 

@@ -12,9 +12,9 @@ from tract_core.api.loading import Loader
 from tract_core.api.model import Model
 from tract_core.errors import InputError, TractError
 from tract_core.plugins import Registry
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
 from tract_nnef.registry import CORE, PY
-from tract_nnef.writing.saver import NnefWriter
 
 
 class Nnef:

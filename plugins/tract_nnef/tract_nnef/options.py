@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tract_core.frozen import frozen
 from tract_nnef.flags import REGISTRIES
-from tract_nnef.registry import CORE, PY
+from tract_nnef.registries import CORE, PY
 
 USUAL: Final = frozenset({CORE, PY})
 """The registries whose operators archives may use unless somebody says otherwise."""

@@ -113,9 +113,9 @@ def tract_formats() -> Sequence[Format]:
         Format(
             "nnef",
             endings,
-            "tract_nnef.reading.loader:Nnef",
+            "tract_nnef.documents.loader:Nnef",
             summary,
-            writer="tract_nnef.writing.saver:NnefWriter",
+            writer="tract_nnef.documents.saver:NnefWriter",
             writer_flags=WRITER_FLAGS,
             handle="tract_nnef.handle:Nnef",
             entry="graph.nnef",

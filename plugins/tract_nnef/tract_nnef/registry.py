@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows, TableKey, function_row
+from tract_nnef.registries import CORE, EXTRA, ONNX, PY, RESOURCE, STANDARD, TRANSFORMERS
 
 if TYPE_CHECKING:
     from tract_core.ops.wired import Wired
@@ -31,26 +32,25 @@ if TYPE_CHECKING:
     from tract_nnef.syntax.ast import Fragment, Invocation
     from tract_nnef.writing.spelling import Spelling
 
-STANDARD: Final = "tract_nnef"
-"""The registry of the standard's own operators, which needs no extension line."""
-
-CORE: Final = "tract_core"
-"""The registry of the operators that the tract engines have beyond the standard."""
-
-ONNX: Final = "tract_onnx"
-"""The registry of operators that come from ONNX alone."""
-
-RESOURCE: Final = "tract_resource"
-"""The registry of values that lie beside the model."""
-
-EXTRA: Final = "tract_extra"
-"""The registry of what is used by few."""
-
-TRANSFORMERS: Final = "tract_transformers"
-"""The registry of the parts of transformers."""
-
-PY: Final = "tract_py"
-"""The registry of what only this project can say: see `tract_nnef.schema`."""
+__all__ = [
+    "ANY",
+    "CORE",
+    "EXTRA",
+    "NNEF",
+    "NNEF_WRITE",
+    "ONNX",
+    "PY",
+    "RESOURCE",
+    "STANDARD",
+    "TRANSFORMERS",
+    "Family",
+    "Operator",
+    "ReadFn",
+    "WriteFn",
+    "fragments",
+    "reads",
+    "row_key",
+]
 
 ANY: Final = "*"
 """In the place of an operator's name: the row of a registry that finds the others."""

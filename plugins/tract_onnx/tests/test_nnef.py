@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
-from tract_nnef.reading.loader import Nnef
-from tract_nnef.writing.saver import NnefWriter
 from tract_onnx.nnef import trees
 from tract_onnx.onnx_only.lookup import Lookup
 from tract_onnx.onnx_only.trees import Aggregate, TreeEnsemble, reference

@@ -9,7 +9,7 @@ from tract_core.errors import LimitExceeded, TractError
 from tract_core.frozen import frozen
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_onnx.local_functions import LocalFunctions
-from tract_onnx.registry import OnnxOps
+from tract_onnx.operators import OnnxOps
 from tract_onnx.tensors import TensorReader
 
 

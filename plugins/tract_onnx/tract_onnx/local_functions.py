@@ -10,7 +10,7 @@ import onnx
 from tract_core.errors import CorruptModel, LimitExceeded
 from tract_core.frozen import frozen
 from tract_core.limits import limits_now
-from tract_onnx.registry import DEFAULT_DOMAIN, OnnxFn
+from tract_onnx.operators import DEFAULT_DOMAIN, Wires
 
 Key = tuple[str, str, str]
 """Domain, name and overload of a function."""
@@ -25,10 +25,10 @@ def key_of(node: onnx.NodeProto) -> Key:
 class LocalFunctions:
     """The functions of one file. ``calls``: what wires a call of each."""
 
-    calls: Mapping[Key, OnnxFn] = field(default_factory=dict[Key, OnnxFn])
+    calls: Mapping[Key, Wires] = field(default_factory=dict[Key, Wires])
 
     @staticmethod
-    def of(protos: Iterable[onnx.FunctionProto], wired: Callable[[onnx.FunctionProto], OnnxFn]) -> LocalFunctions:
+    def of(protos: Iterable[onnx.FunctionProto], wired: Callable[[onnx.FunctionProto], Wires]) -> LocalFunctions:
         """``wired``: gives what wires a call of a function.
 
         Raises CorruptModel for a function that is defined twice or calls itself, LimitExceeded for one that stands for
@@ -43,7 +43,7 @@ class LocalFunctions:
         _Sizes(found).check()
         return LocalFunctions({key: wired(proto) for key, proto in found.items()})
 
-    def find(self, node: onnx.NodeProto) -> OnnxFn | None:
+    def find(self, node: onnx.NodeProto) -> Wires | None:
         """What wires a call of the function of that name; ``None`` when the file defines none."""
         return self.calls.get(key_of(node))
 

@@ -40,6 +40,9 @@ class OnnxNode(Attributes):
 
     ``output_names``: up to the last one that is read, empty for those that are not. ``output_count``: how many the file
     lists, read or not.
+
+    ``op_type``, ``name``: as the file has them. ``input_names``: the tensors that it reads, empty for those left
+    out.
     """
 
     op_type: str

@@ -15,8 +15,8 @@ from checked import AXES, TOKENS, Encoder, archive_of, encoder_archive
 from torch._subclasses.fake_tensor import FakeTensor
 from tract_torch.check.draw import drawn, larger_sizes, smallest_sizes
 from tract_torch.check.in_process import check_io
-from tract_torch.check.tolerance import TractCheckTolerance, difference
 from tract_torch.errors import CheckError
+from tract_torch.tolerance import TractCheckTolerance, difference
 
 import tract_core as tract
 from tract_core.data import DatumType, QuantizedType

@@ -18,11 +18,11 @@ from tract_torch.check.assert_io import (
     debug_dumper_pytorch_to_onnx_to_nnef,
     pytorch_to_onnx_to_tract_to_nnef,
 )
-from tract_torch.check.tolerance import TractCheckTolerance
 from tract_torch.errors import CheckError, OnnxExportError
 from tract_torch.established.tract_cli import TractCli
 from tract_torch.export import export_model_to_nnef
 from tract_torch.inference_target.tract import TractNNEF
+from tract_torch.tolerance import TractCheckTolerance
 
 import tract_core as tract
 from tract_core.errors import InputError

@@ -10,8 +10,8 @@ import pytest
 import torch
 import tract_torch
 from tract_nnef.archive import open_archive, read_tensor
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
-from tract_nnef.writing.saver import NnefWriter
 from tract_torch.tensor_export import (
     export_tensors_from_disk_to_nnef,
     export_tensors_to_nnef,

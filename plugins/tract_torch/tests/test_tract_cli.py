@@ -13,9 +13,9 @@ import pytest
 import torch
 from checked import archive_of
 from tract_torch.check.assert_io import all_close_map_weights, assert_io, build_io
-from tract_torch.check.tolerance import TractCheckTolerance
 from tract_torch.errors import CheckError, CommandError
 from tract_torch.established.tract_cli import TractCli
+from tract_torch.tolerance import TractCheckTolerance
 
 from tract_core.errors import InputError, MissingFile
 

@@ -1,8 +1,6 @@
 """The public names, and where they are from."""
 
 from tract_torch.check.in_process import check_io as check_io
-from tract_torch.check.report import CheckReport as CheckReport
-from tract_torch.check.tolerance import TractCheckTolerance as TractCheckTolerance
 from tract_torch.errors import CheckError as CheckError
 from tract_torch.established.download import TractBinaryDownloader as TractBinaryDownloader
 from tract_torch.established.semantic_version import SemanticVersion as SemanticVersion
@@ -14,10 +12,12 @@ from tract_torch.inference_target.tract import TractFeatureFlag as TractFeatureF
 from tract_torch.inference_target.tract import TractNNEF as TractNNEF
 from tract_torch.loading import load as load
 from tract_torch.naming import VariableNamingScheme as VariableNamingScheme
+from tract_torch.report import CheckReport as CheckReport
 from tract_torch.tensor_export import export_tensors_from_disk_to_nnef as export_tensors_from_disk_to_nnef
 from tract_torch.tensor_export import export_tensors_to_nnef as export_tensors_to_nnef
 from tract_torch.tensor_export import iter_torch_tensors_from_disk as iter_torch_tensors_from_disk
 from tract_torch.tensor_export import torch_safe_load as torch_safe_load
+from tract_torch.tolerance import TractCheckTolerance as TractCheckTolerance
 from tract_torch.version import VERSION as VERSION
 from tract_torch.version import __version__ as __version__
 from tract_torch.weights.compress import DEFAULT_COMPRESSION as DEFAULT_COMPRESSION

@@ -10,7 +10,7 @@ from tract_core.errors import ModelError, TractError
 if TYPE_CHECKING:
     import numpy as np
 
-    from tract_torch.check.report import CheckReport
+    from tract_torch.report import CheckReport
 
 
 class CheckError(ModelError):

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
+from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.syntax.ast import Document
 from tract_nnef.syntax.names import is_plain
 from tract_nnef.syntax.parser import parse_fragments
-from tract_nnef.writing.saver import NnefWriter
 
 from tract_core.errors import InputError, ModelWarning, TractError, Unsupported
 from tract_core.model.typed import TypedModel

@@ -12,6 +12,8 @@ from torch.utils import _pytree as pytree
 
 from tract_core.api.model import Model
 from tract_core.errors import InputError
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits
+from tract_core.model.typed import TypedModel
 from tract_core.plugins import default_registry
 from tract_torch.capture.decomposing import decomposed
 from tract_torch.capture.dynamic import symbol_names
@@ -153,3 +155,14 @@ def _output_names(program: torch.export.ExportedProgram) -> list[str]:
         keys = [key_text(key) for key in path]
         named[place] = "_".join(keys) if keys and not keys[0].isdigit() else "_".join(["output", *(keys or ["0"])])
     return [named[place] for place in range(count)]
+
+
+class Pt2:
+    """The format of ``.pt2`` files. ``limits``: what a file may ask for."""
+
+    def __init__(self, *, limits: LoadLimits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
+
+    def load(self, path: str | os.PathLike[str]) -> TypedModel:
+        """The model in a file, not simplified yet. Raises ModelError, with the file's name."""
+        return program_of(load_program(path, self._limits)).model

@@ -94,4 +94,4 @@ def tract_rows() -> Mapping[str, Mapping[str, Any]]:
 def tract_formats() -> Sequence[Format]:
     """Exported programs, as `torch.export.save` writes them."""
     summary = "exported programs of PyTorch"
-    return [Format("pt2", (".pt2",), "tract_torch.pt2:Pt2", summary, signatures=((0, b"PK\x03\x04"),))]
+    return [Format("pt2", (".pt2",), "tract_torch.loading:Pt2", summary, signatures=((0, b"PK\x03\x04"),))]

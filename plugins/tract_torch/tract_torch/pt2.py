@@ -26,9 +26,8 @@ from tract_core.api.formats import missing_file
 from tract_core.errors import CorruptModel, InputError, LimitExceeded, TractError, UnsafePath, Unsupported
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_core.lookalikes import HEAD, recognise
-from tract_core.model.typed import TypedModel
 from tract_core.safe_files import check_size
-from tract_torch.capture.alone import alone
+from tract_torch.alone import alone
 
 _TARGETS: Final = re.compile(r"torch\.ops(\.\w+){2,3}|_operator\.\w+|torch\.sym_\w+|math\.\w+")
 _MODULES: Final = re.compile(r"\b(math\.|torch\.sym_)")
@@ -242,16 +241,3 @@ def _check_example(content: bytes) -> None:
         error.__traceback__ = error.__context__ = None
         hint = "export the module with tensors, numbers and texts in lists, tuples and dictionaries as its example"
         raise Unsupported("its example holds pickled objects, which can run any program", hint=hint) from error
-
-
-class Pt2:
-    """The format of ``.pt2`` files. ``limits``: what a file may ask for."""
-
-    def __init__(self, *, limits: LoadLimits = DEFAULT_LIMITS) -> None:
-        self._limits = limits
-
-    def load(self, path: str | os.PathLike[str]) -> TypedModel:
-        """The model in a file, not simplified yet. Raises ModelError, with the file's name."""
-        from tract_torch.loading import program_of  # which needs this module for files
-
-        return program_of(load_program(path, self._limits)).model

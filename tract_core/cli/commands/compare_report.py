@@ -30,9 +30,10 @@ class Verdict:
     """One tensor of the model: whether the reference has it, and how they differ, if they do.
 
     ``largest``, ``mean``: of the absolute differences of the elements; ``None`` where there are none to be had.
-    ``output``: whether it is an output of the model. ``unfused``: whether it was computed in another program than the
-    one that runs, as there it is inside a group of nodes that are fused. ``half``: of f16 and bf16, how far that is in
-    steps of the type.
+    ``output``: whether it is an output of the model. ``unfused``: whether it was computed in another program than
+    the one that runs, as there it is inside a group of nodes that are fused. ``half``: of f16 and bf16, how far
+    that is in steps of the type. ``name``: of the tensor; ``op``: of the operator that computes it. ``compared``:
+    whether the reference has it. ``problem``: how they differ, in a sentence; ``None`` where they agree.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Verdict:
 
 @frozen
 class Reference:
-    """What to compare with: a name for people, and tensors by their names."""
+    """What to compare with: a name for people, and tensors by their names. ``title``: that name."""
 
     title: str
     tensors: Mapping[str, Array]

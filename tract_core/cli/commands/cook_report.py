@@ -29,7 +29,11 @@ class Side:
 
 @frozen
 class Cooked:
-    """Everything that is reported. ``forms``: by how files end, what they are good for."""
+    """Everything that is reported. ``forms``: by how files end, what they are good for.
+
+    ``model``, ``output``: the files that were read and written. ``before``, ``after``: what both of them are.
+    ``compared``: how their results differ, for the sizes that were tried.
+    """
 
     model: str
     output: str

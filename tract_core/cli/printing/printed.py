@@ -14,7 +14,10 @@ Cell = Styled | list[Styled]
 
 @frozen
 class Column:
-    """A column of a table. ``right``: its texts end below each other. ``whole``: none of them is ever folded."""
+    """A column of a table. ``right``: its texts end below each other. ``whole``: none of them is ever folded.
+
+    ``title``: what stands above it. ``style``: how its texts look.
+    """
 
     title: str = ""
     right: bool = False

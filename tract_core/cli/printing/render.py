@@ -32,7 +32,8 @@ class Show:
     """What a listing has beside id, operator, name, inputs and facts.
 
     ``columns``: further cells, by title, and by the body and the id of a node. ``body``: the one that is listed.
-    ``only``: ids of the nodes to list.
+    ``only``: ids of the nodes to list. ``constants``: also nodes that are constants. ``info``: what operators say
+    of themselves. ``labels``: the names of outputs. ``folded``: bodies as one line.
     """
 
     constants: bool = False

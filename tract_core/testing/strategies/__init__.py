@@ -55,8 +55,9 @@ _VALUES: Final = (0, 1, 2, 3, 3, 3, 5)
 class Grown:
     """A random model; sizes with which it may be run; what NumPy makes of it, and what holds of its outputs.
 
-    ``sizes``: values of the symbols in one run; ``sizings``: in several. ``seed`` and ``steps``: what `grow` makes the
-    model of again; the numbers in its inputs depend on the seed as well.
+    ``sizes``: values of the symbols in one run; ``sizings``: in several. ``seed`` and ``steps``: what `grow` makes
+    the model of again; the numbers in its inputs depend on the seed as well. ``sources``: what is known of the
+    inputs.
     """
 
     model: TypedModel

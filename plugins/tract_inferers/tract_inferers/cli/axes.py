@@ -17,7 +17,7 @@ MARGIN: Final = 0.04
 
 @frozen
 class Axis:
-    """From ``low`` to ``high``, logarithmic or not."""
+    """From ``low`` to ``high``, logarithmic or not. ``log``: which of the two."""
 
     low: float
     high: float

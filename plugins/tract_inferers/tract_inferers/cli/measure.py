@@ -20,7 +20,7 @@ WARM_UP: Final = 10
 
 @frozen
 class Step:
-    """What a step gave, by output, with the agents along axis 0, and how long it took."""
+    """What a step gave, by output, with the agents along axis 0, and how long it took. ``seconds``: that time."""
 
     outputs: dict[str, Array]
     seconds: float
@@ -30,8 +30,8 @@ class Step:
 class Figure:
     """How long batches of one size took, in milliseconds.
 
-    ``mean``, ``stddev``, ``median``, ``quartiles``: of the time of a batch, for one agent; the deviation is that of the
-    population. ``total``: of all the ``batches``.
+    ``mean``, ``stddev``, ``median``, ``quartiles``: of the time of a batch, for one agent; the deviation is that of
+    the population. ``total``: of all the ``batches``. ``batch_size``: how many agents are in one.
     """
 
     batch_size: int

@@ -14,7 +14,10 @@ from tract_inferers.slots import Shape, Slot
 
 @frozen
 class Single:
-    """A model for one agent. ``inputs``, ``outputs``: what they are for it; the shapes are those that the model has."""
+    """A model for one agent. ``inputs``, ``outputs``: what they are for it; the shapes are those that the model has.
+
+    ``input_shapes``, ``output_shapes``: those.
+    """
 
     typed: TypedModel
     inputs: tuple[Slot, ...]

@@ -70,7 +70,10 @@ def elements(rows: Rows, kinds: str, *types: type[TypedOp], commutes: bool = Fal
 
 @frozen
 class Apply:
-    """One operator, applied to values by their numbers: the inputs first, then the results of what came before."""
+    """One operator, applied to values by their numbers: the inputs first, then the results of what came before.
+
+    ``operands``: these numbers.
+    """
 
     op: TypedOp
     operands: tuple[int, ...]
@@ -80,7 +83,10 @@ class Apply:
 
 @frozen
 class Expression:
-    """Operators on elements. ``inputs``: the types of the operands. The last value is the result."""
+    """Operators on elements. ``inputs``: the types of the operands. The last value is the result.
+
+    ``steps``: these operators, in order.
+    """
 
     inputs: tuple[ElementType, ...]
     steps: tuple[Apply, ...] = ()

@@ -14,6 +14,7 @@ from tract_llvm.functions.coefficients import DIGITS, DIGITS_SCALE, HALF_PI, QUA
 from tract_llvm.functions.double import Double, exact_product, exact_sum, halves, ordered_sum
 from tract_llvm.functions.floats import nearest
 from tract_llvm.functions.rounding import whole
+from tract_llvm.language.buffers import table
 from tract_llvm.language.function import where
 from tract_llvm.language.types import F64, I32
 from tract_llvm.language.values import Value
@@ -55,10 +56,10 @@ def _near(x: Value, *, from_f32: bool) -> tuple[Value, Double]:
 def _far(x: Value, digits: int) -> tuple[Value, Double]:
     function = x.function
     parts = halves(x * 2.0**-DIGITS_SCALE)
-    table = function.table(DIGITS, F64)
+    shares = table(function, DIGITS, F64)
     high, low = (function.variable(x.like(0)) for _ in range(2))
     with function.loop("digit", digits) as place:
-        digit = table[place]
+        digit = shares[place]
         for part in parts:
             total, missing = exact_sum(high.value, _modulo_four(part * digit))
             high.value = _modulo_four(total)

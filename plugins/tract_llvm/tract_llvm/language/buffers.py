@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tract_llvm.language.convert import from_memory, stored_type, to_memory
 from tract_llvm.language.types import BF16, F32, INDEX, U16, ElementType, ir_type
-from tract_llvm.language.values import Value, mangled
+from tract_llvm.language.values import Emitter, Value, mangled
 from tract_llvm.llvm import ir
-
-if TYPE_CHECKING:
-    from tract_llvm.language.function import Function
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
-    """Elements of one type, from an address on. Elements are read in the type that they are computed in."""
+    """Elements of one type, from an address on. Elements are read in the type that they are computed in.
 
-    function: Function
+    ``function``: the code that reads and writes them. ``ir``: the address, as LLVM has it.
+    """
+
+    function: Emitter
     ir: Any
     element: ElementType
 
@@ -133,3 +134,12 @@ class Buffer:
     def _masked(self, what: str, vector: str, result: Any, arguments: list[Any]) -> Any:
         callee = self.function.declared(f"llvm.masked.{what}.{vector}.p0", result, [one.type for one in arguments])
         return self.function.builder.call(callee, arguments)
+
+
+def table(function: Emitter, numbers: Sequence[float], element: ElementType) -> Buffer:
+    """Numbers that are known now, in memory that is part of the code."""
+    content = ir.Constant(ir.ArrayType(ir_type(element), len(numbers)), list(numbers))
+    name = function.module.get_unique_name(f"{function.name}.table")
+    held: Any = ir.GlobalVariable(function.module, content.type, name)
+    held.global_constant, held.linkage, held.initializer = True, "internal", content
+    return Buffer(function, held, element)

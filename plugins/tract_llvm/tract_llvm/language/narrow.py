@@ -74,7 +74,7 @@ class NarrowFloat:
 
 @frozen
 class BrainFloat:
-    """The upper half of an f32."""
+    """The upper half of an f32. ``bits``: all of its own."""
 
     bits: int = 16
 

@@ -1,4 +1,4 @@
-"""Numbers and vectors of numbers in a kernel, with the operators of Python.
+"""Numbers and vectors of numbers in a kernel, with the operators of Python, and the loops that they go through.
 
 Where a single number meets a vector, it stands for a vector of that number; a number of Python is taken in the type of
 the other operand. Integers wrap around. Of floats, nothing is contracted or reordered: what is written is computed.
@@ -6,14 +6,15 @@ the other operand. Integers wrap around. Of floats, nothing is contracted or reo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from tract_llvm.language.types import BOOL, ElementType, ir_type
+from tract_llvm.isa import Isa
+from tract_llvm.language.types import BOOL, INDEX, ElementType, ir_constant, ir_type
 from tract_llvm.llvm import ir
-
-if TYPE_CHECKING:
-    from tract_llvm.language.function import Function
 
 _INSTRUCTIONS: Final[dict[str, dict[str, str]]] = {
     "add": {"f": "fadd", "i": "add", "u": "add"},
@@ -34,10 +35,11 @@ _COMPARISONS: Final = {"f": "fcmp_ordered", "i": "icmp_signed", "u": "icmp_unsig
 class Value:
     """A number of type ``type``, or with ``lanes`` a vector of so many.
 
-    ``narrow``: the same number in a narrower type, of which it has no more digits; ``None`` where that is not known.
+    ``narrow``: the same number in a narrower type, of which it has no more digits; ``None`` where that is not
+    known. ``function``: the code that it is in. ``ir``: what LLVM has for it.
     """
 
-    function: Function
+    function: Emitter
     ir: Any
     type: ElementType
     lanes: int = 0
@@ -188,6 +190,189 @@ class Value:
 
     def _made(self, found: Any, type_: ElementType | None = None) -> Value:
         return Value(self.function, found, type_ or self.type, self.lanes)
+
+
+class Emitter(ABC):
+    """What a `Value` leads to: the code of one function while it is written, as numbers, loops and branches.
+
+    ``name``: of the function. ``isa``: the instruction set that it is written for. ``module``, ``builder``: LLVM's.
+    `Function` adds memory, and what is computed by way of other types or in memory.
+    """
+
+    def __init__(self, module: Any, name: str, isa: Isa, builder: Any) -> None:
+        self.module = module
+        self.name = name
+        self.isa = isa
+        self.builder = builder
+        self._loops = 0
+
+    @abstractmethod
+    def convert(self, value: Value, type_: ElementType) -> Value:
+        """The number in another type."""
+
+    @abstractmethod
+    def scaled(self, value: Value, power: Value) -> Value | None:
+        """A vector times 2**power, rounded once; ``None`` where the instruction set has no instruction for it."""
+
+    @abstractmethod
+    def picked(self, first: Value, second: Value, places: Value) -> Value:
+        """The lanes of two registers at such places, those of ``second`` counted on; only the lowest bits count."""
+
+    def constant(self, number: float, type_: ElementType, lanes: int = 0) -> Value:
+        """A number that is known now."""
+        return Value(self, ir_constant(number, type_, lanes), type_, lanes)
+
+    def index(self, number: int | Value) -> Value:
+        """A size or a position."""
+        return number if isinstance(number, Value) else self.constant(number, INDEX)
+
+    def lanes(self, count: int, type_: ElementType = INDEX) -> Value:
+        """The vector 0, 1, 2, ..."""
+        return Value(self, ir.Constant(ir_type(type_, count), list(range(count))), type_, count)
+
+    def mask(self, count: Value, lanes: int) -> Value:
+        """Which of so many lanes come before ``count``."""
+        return self.lanes(lanes) < count
+
+    def select(self, condition: Value, then: Value, otherwise: Value | float) -> Value:
+        """One of two numbers, or lane by lane."""
+        then, other = matched(then, otherwise)
+        lanes = then.lanes or condition.lanes
+        then, other, condition = then.splat(lanes), other.splat(lanes), condition.splat(lanes)
+        return Value(self, self.builder.select(condition.ir, then.ir, other.ir), then.type, lanes)
+
+    def shuffled(self, a: Value, b: Value, places: Sequence[int]) -> Value:
+        """The lanes of two vectors at these places, those of ``b`` counted on behind those of ``a``."""
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places))
+        return Value(self, self.builder.shuffle_vector(a.ir, b.ir, mask), a.type, len(places))
+
+    def joined(self, parts: Sequence[Value]) -> Value:
+        """Vectors of one length, a power of two of them, one behind the other."""
+        found = list(parts)
+        while len(found) > 1:
+            places = range(2 * found[0].lanes)
+            found = [self.shuffled(a, b, places) for a, b in zip(found[::2], found[1::2], strict=True)]
+        return found[0]
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        """The product of two numbers plus a third, rounded once."""
+        a, b = matched(a, b)
+        a, c = matched(a, c)
+        return self.intrinsic("fma", a, b.splat(a.lanes), c)
+
+    def smaller(self, a: Value, b: Value | float) -> Value:
+        """The smaller one of two integers, or of two floats of which ``b`` is a number."""
+        a, other = matched(a, b)
+        return self.select(a < other, a, other)
+
+    def any(self, mask: Value) -> Value:
+        """Whether any lane is true."""
+        callee = self.declared(f"llvm.vector.reduce.or.{mangled(mask)}", ir_type(BOOL), [mask.ir.type])
+        return Value(self, self.builder.call(callee, [mask.ir]), BOOL)
+
+    def largest(self, value: Value) -> Value:
+        """The largest lane of a vector of signed integers; a single number as it is."""
+        if not value.lanes:
+            return value
+        name = f"llvm.vector.reduce.smax.{mangled(value)}"
+        callee = self.declared(name, ir_type(value.type), [ir_type(value.type, value.lanes)])
+        return Value(self, self.builder.call(callee, [value.ir]), value.type)
+
+    def intrinsic(self, name: str, *values: Value) -> Value:
+        """What an intrinsic of LLVM on numbers of one type gives, as ``sqrt``."""
+        first = values[0]
+        kind = ir_type(first.type, first.lanes)
+        callee = self.declared(f"llvm.{name}.{mangled(first)}", kind, [kind] * len(values))
+        return Value(self, self.builder.call(callee, [value.ir for value in values]), first.type, first.lanes)
+
+    def declared(self, name: str, result: Any, arguments: Sequence[Any]) -> Any:
+        """An intrinsic of LLVM, by its whole name, with the types of its result and of its arguments."""
+        found = self.module.globals.get(name)
+        return found or ir.Function(self.module, ir.FunctionType(result, arguments), name)
+
+    # ---- control
+
+    @contextmanager
+    def loop(self, name: str, stop: int | Value, start: int | Value = 0, step: int | Value = 1) -> Generator[Value]:
+        """Goes round for every position from ``start``, in steps, as long as it is below ``stop``."""
+        builder, begin, end = self.builder, self.index(start), self.index(stop)
+        before = builder.block
+        head, body, done = (builder.append_basic_block(f"{name}.{part}") for part in ("head", "body", "exit"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        counter = builder.phi(ir_type(INDEX), name)
+        counter.add_incoming(begin.ir, before)
+        builder.cbranch(builder.icmp_signed("<", counter, end.ir), body, done)
+        builder.position_at_end(body)
+        self._loops, inside = self._loops + 1, self._loops + 1
+        yield Value(self, counter, INDEX)
+        counter.add_incoming(builder.add(counter, self.index(step).ir), builder.block)
+        if self._loops > inside and isinstance(stop, Value):
+            self.end_round(head, done)
+        else:
+            builder.branch(head)
+        builder.position_at_end(done)
+
+    @contextmanager
+    def loop_while(self, name: str, condition: Callable[[], Value]) -> Generator[None]:
+        """Goes round as long as a condition holds, which is computed before every round."""
+        builder = self.builder
+        head, body, done = (builder.append_basic_block(f"{name}.{part}") for part in ("head", "body", "exit"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        builder.cbranch(condition().ir, body, done)
+        builder.position_at_end(body)
+        yield
+        builder.branch(head)
+        builder.position_at_end(done)
+
+    def end_round(self, head: Any, done: Any) -> None:
+        """The end of a round of a loop that has others inside: at ``head`` the next one begins, ``done`` is behind."""
+        self.builder.branch(head)
+
+    @contextmanager
+    def when(self, condition: Value) -> Generator[None]:
+        """What follows is done where a condition holds."""
+        with self.builder.if_then(condition.ir):
+            yield
+
+    @contextmanager
+    def either(self, condition: Value) -> Generator[tuple[Any, Any]]:
+        """Two context managers: for what is done where a condition holds, and for what is done where it does not."""
+        with self.builder.if_else(condition.ir) as branches:
+            yield branches
+
+    def variable(self, start: Value) -> Variable:
+        """A number that changes, as loops go round."""
+        return Variable(self, start)
+
+    def place(self, type_: Any) -> Any:
+        """Memory of the function's own, for one value."""
+        with self.builder.goto_entry_block():
+            return self.builder.alloca(type_)
+
+
+class Variable:
+    """A number that changes: read and set ``value``."""
+
+    def __init__(self, function: Emitter, start: Value) -> None:
+        self._function = function
+        self._type, self._lanes = start.type, start.lanes
+        self._place = function.place(ir_type(start.type, start.lanes))
+        self.value = start
+
+    @property
+    def value(self) -> Value:
+        """The number now."""
+        builder = self._function.builder
+        found = builder.load(self._place, typ=ir_type(self._type, self._lanes))
+        return Value(self._function, found, self._type, self._lanes)
+
+    @value.setter
+    def value(self, value: Value) -> None:
+        if value.type != self._type or value.lanes != self._lanes:
+            raise TypeError(f"a {self._type.name} x {self._lanes} is set to a {value.type.name} x {value.lanes}")
+        self._function.builder.store(value.ir, self._place)
 
 
 def matched(a: Value, b: Value | float) -> tuple[Value, Value]:

@@ -9,6 +9,7 @@ from math import inf, nan
 from typing import Final
 
 from tract_llvm.isa import Dot
+from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.convert import converted, cut_off
 from tract_llvm.language.types import F32, F64, I32, I64, INDEX, U32, ElementType, element_named
 from tract_llvm.language.values import Value
@@ -93,10 +94,9 @@ def _times_power(x: Value, power: Value) -> Value:
     return x * ((n + bias) << digits).bits(x.type)
 
 
-def picked(first: Value, second: Value, places: Value) -> Value:
-    """As `Function.picked`: both registers are laid down in memory, and read lane by lane."""
-    function, lanes = first.function, first.lanes
-    held = function.own(first.type, 2 * lanes)
+def picked(held: Buffer, first: Value, second: Value, places: Value) -> Value:
+    """As `Function.picked`: both registers are laid down in memory, ``held``, and read lane by lane."""
+    lanes = first.lanes
     held.put(0, first)
     held.put(lanes, second)
     return held.gather(converted(places & (2 * lanes - 1), INDEX))

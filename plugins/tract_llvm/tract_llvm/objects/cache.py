@@ -54,7 +54,10 @@ _UNITS: Final = "KMGT"
 
 @frozen
 class Key:
-    """What tells one kernel from every other. ``kept``: whether that holds for other processes too."""
+    """What tells one kernel from every other. ``kept``: whether that holds for other processes too.
+
+    ``digest``: a hash of all of it.
+    """
 
     digest: str
     kept: bool

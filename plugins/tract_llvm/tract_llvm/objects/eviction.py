@@ -31,7 +31,10 @@ HOUR: Final = 3600.0
 
 @frozen
 class Entry:
-    """A kernel that is kept. ``bytes``: on the disk, about; ``used``: when it was last, in seconds since 1970."""
+    """A kernel that is kept. ``bytes``: on the disk, about; ``used``: when it was last, in seconds since 1970.
+
+    ``name``: of its file.
+    """
 
     name: str
     bytes: int

@@ -22,7 +22,10 @@ _TOO_LARGE: Final = 65520
 
 @frozen
 class BlockFormat:
-    """``length``: elements of a block; ``size``: its bytes; ``decode``: blocks [n, size] to f32 [n, length]."""
+    """``length``: elements of a block; ``size``: its bytes; ``decode``: blocks [n, size] to f32 [n, length].
+
+    ``name``: what the format is called.
+    """
 
     name: str
     length: int

@@ -43,7 +43,10 @@ Pair = tuple[Dim, Dim]
 
 @frozen
 class Steps:
-    """How a window moves, as a file says it: an entry per axis. ``padding``: `None` for as much as `SameUpper` adds."""
+    """How a window moves, as a file says it: an entry per axis. ``padding``: `None` for as much as `SameUpper` adds.
+
+    ``strides``: from one place to the next; ``dilations``: between elements of the window.
+    """
 
     padding: tuple[Pair, ...] | None
     strides: tuple[int, ...]

@@ -1,1 +1,1 @@
-"""Documents become models: expressions are evaluated, fragments expanded, operators wired."""
+"""What a document says, piece by piece: names, values, expressions, and the call that an operator's row sees."""

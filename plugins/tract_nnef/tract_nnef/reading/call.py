@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -35,16 +35,78 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.wired import Wired
 from tract_core.ops.wiring import wire_cast, wire_reshape, wire_squeeze, wire_unsqueeze
 from tract_core.plugins.keys import Array
+from tract_nnef.archive.blocks import Blocks
 from tract_nnef.reading import values
 from tract_nnef.reading.quantized import wire_real
 from tract_nnef.reading.values import Misfit, Value, shown
-
-if TYPE_CHECKING:
-    from tract_nnef.reading.document import Reader
+from tract_nnef.syntax import ast
 
 T = TypeVar("T")
 Params = ParamSpec("Params")
 Found = TypeVar("Found")
+
+
+class Tensors(Protocol):
+    """What lies beside a document: the values of variables, and whatever else its operators name."""
+
+    def tensor(self, label: str) -> Array:
+        """The tensor of a label, read-only. Raises ModelError where there is none, or where it cannot be read."""
+        ...
+
+    def stored(self, label: str) -> Array | Blocks:
+        """The same, in blocks where it is kept so."""
+        ...
+
+    def submodel(self, label: str) -> TypedModel:
+        """The model inside the archive that has a label. Raises ModelError."""
+        ...
+
+    def resource(self, label: str, key: str) -> Value:
+        """What the JSON file of a label has at a path such as ``$.a.b[0]``. Raises ModelError."""
+        ...
+
+
+class Fragments(Protocol):
+    """The operators that a document may use, of which those that read it ask for its own."""
+
+    def fragment(self, name: str) -> ast.Fragment | None:
+        """A fragment of the document."""
+        ...
+
+
+class DocumentBeingRead(Protocol):
+    """The document that a call is in, as far as what wires the call may ask: see `tract_nnef.documents.reader`."""
+
+    @property
+    def model(self) -> TypedModel:
+        """The model that is made of it."""
+        ...
+
+    @property
+    def operators(self) -> Fragments:
+        """The operators that it may use."""
+        ...
+
+    @property
+    def tensors(self) -> Tensors:
+        """What lies beside it."""
+        ...
+
+    def tensor(self, label: str) -> Array:
+        """The tensor of a label. Raises ModelError."""
+        ...
+
+    def quantized(self, name: str) -> QuantizedType | None:
+        """What ``graph.quant`` says of a tensor."""
+        ...
+
+    def body(self, name: str, lines: Sequence[str], properties: Iterable[tuple[str, str]]) -> TypedModel:
+        """The body that is written as a fragment of that name. Raises ModelError."""
+        ...
+
+    def fragment(self, name: str, facts: Sequence[TypedFact], lines: Sequence[str] = ()) -> TypedModel:
+        """A fragment as a model, whose inputs have these ``facts``. Raises ModelError."""
+        ...
 
 
 class Call(Attributes, Inputs[str]):
@@ -57,7 +119,7 @@ class Call(Attributes, Inputs[str]):
 
     def __init__(
         self,
-        reader: Reader,
+        reader: DocumentBeingRead,
         name: str,
         node: str,
         *,

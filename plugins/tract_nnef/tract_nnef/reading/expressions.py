@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from tract_core.dims import TDim
 from tract_core.errors import CorruptModel
 from tract_core.limits import count_node, limits_now
 from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
 from tract_nnef.reading import values
 from tract_nnef.reading.names import Names
-from tract_nnef.reading.remarks import Kind
+from tract_nnef.reading.remarks import Kind, Remarks
 from tract_nnef.reading.values import Value, shown
 from tract_nnef.syntax import ast
-
-if TYPE_CHECKING:
-    from tract_nnef.reading.document import Reader
 
 _OPERATORS: Final = {
     "+": "add",
@@ -36,6 +34,36 @@ _OPERATORS: Final = {
 """What infix operators are called as operators on tensors."""
 
 
+class Evaluator(Protocol):
+    """The document that an expression is in, as far as what the expression stands for depends on it."""
+
+    @property
+    def model(self) -> TypedModel:
+        """The model that is made of it."""
+        ...
+
+    @property
+    def remarks(self) -> Remarks:
+        """What is noted of it."""
+        ...
+
+    def symbol(self, name: str) -> TDim | None:
+        """The symbol of a name, if there is one."""
+        ...
+
+    def new_symbol(self, name: str) -> TDim:
+        """The symbol of a name that no line of the file declares."""
+        ...
+
+    def call(self, scope: Scope, one: ast.Invocation, targets: Sequence[str]) -> Value:
+        """What an operator gives. Raises TractError."""
+        ...
+
+    def invoke(self, scope: Scope, name: str, arguments: Mapping[str, Value], targets: Sequence[str]) -> Value:
+        """What an operator gives for arguments whose values are known, by the order of its parameters."""
+        ...
+
+
 class Scope:
     """The names that an expression may use, and where it stands.
 
@@ -44,7 +72,7 @@ class Scope:
     """
 
     def __init__(
-        self, reader: Reader, names: Names[Value], prefix: str = "", item: str = "", *, sized: bool = False
+        self, reader: Evaluator, names: Names[Value], prefix: str = "", item: str = "", *, sized: bool = False
     ) -> None:
         self.reader = reader
         self.names = names

@@ -20,28 +20,31 @@ may do so by recursion."""
 
 @frozen
 class Primitive:
-    """``integer``, ``scalar``, ``logical``, ``string``, ``complex``, or ``?``, which a generic fragment takes."""
+    """``integer``, ``scalar``, ``logical``, ``string``, ``complex``, or ``?``, which a generic fragment takes.
+
+    ``name``: which of these.
+    """
 
     name: str
 
 
 @frozen
 class TensorOf:
-    """``tensor<scalar>``; ``tensor<>``, of any element type, is that of ``None``."""
+    """``tensor<scalar>``; ``tensor<>``, of any element type, is that of ``None``. ``item``: that type."""
 
     item: Primitive | None
 
 
 @frozen
 class ArrayOf:
-    """``integer[]``."""
+    """``integer[]``. ``item``: the type of its elements."""
 
     item: Type
 
 
 @frozen
 class TupleOf:
-    """``(integer, scalar)``."""
+    """``(integer, scalar)``. ``items``: the types of its parts."""
 
     items: tuple[Type, ...]
 
@@ -67,21 +70,21 @@ class Identifier:
 
 @frozen
 class Array:
-    """``[a, b]``."""
+    """``[a, b]``. ``items``: its elements."""
 
     items: tuple[Expression, ...]
 
 
 @frozen
 class Tuple:
-    """``(a, b)``."""
+    """``(a, b)``. ``items``: its parts."""
 
     items: tuple[Expression, ...]
 
 
 @frozen
 class Subscript:
-    """``x[i]``."""
+    """``x[i]``. ``of``: what an element is taken of; ``index``: which one."""
 
     of: Expression
     index: Expression
@@ -98,7 +101,7 @@ class Range:
 
 @frozen
 class Unary:
-    """``op``: ``+``, ``-`` or ``!``."""
+    """``op``: ``+``, ``-`` or ``!``. ``of``: what stands behind it."""
 
     op: str
     of: Expression
@@ -106,7 +109,7 @@ class Unary:
 
 @frozen
 class Binary:
-    """``op``: one of ``+ - * / ^ < <= > >= == != && || in``."""
+    """``op``: one of ``+ - * / ^ < <= > >= == != && || in``. ``left``, ``right``: what stands around it."""
 
     op: str
     left: Expression
@@ -124,7 +127,7 @@ class Select:
 
 @frozen
 class Comprehension:
-    """``[for a in x, b in y if condition yield value]``."""
+    """``[for a in x, b in y if condition yield value]``. ``loops``: each name, and what it goes through."""
 
     loops: tuple[tuple[str, Expression], ...]
     condition: Expression | None
@@ -133,7 +136,7 @@ class Comprehension:
 
 @frozen
 class Argument:
-    """Of an invocation; ``name`` is ``None`` for one that is given by its place."""
+    """Of an invocation; ``name`` is ``None`` for one that is given by its place. ``value``: what is given."""
 
     name: str | None
     value: Expression
@@ -145,6 +148,8 @@ class Invocation:
 
     The built-in functions of the text (``shape_of``, ``length_of``, ``range_of``, ``integer``, ``scalar``, ``logical``,
     ``string``) are invocations too. ``item``: the type in angle brackets.
+
+    ``name``: of the operator.
     """
 
     name: str
@@ -189,7 +194,8 @@ class Result:
 class Fragment:
     """An operator: one that is given by its body, or one that is only declared, with ``body=None``.
 
-    ``generic``: whether it takes a type, as ``fragment f<?>``; ``item``: the type that it takes where none is given.
+    ``generic``: whether it takes a type, as ``fragment f<?>``; ``item``: the type that it takes where none is
+    given. ``name``: of the operator. ``line``: where it is in the text.
     """
 
     name: str
@@ -213,7 +219,10 @@ class Graph:
 
 @frozen
 class Document:
-    """``extensions``: the text of each such line, without the word ``extension`` and the semicolon, blanks trimmed."""
+    """``extensions``: the text of each such line, without the word ``extension`` and the semicolon, blanks trimmed.
+
+    ``version``: of the format, as the first line has it.
+    """
 
     version: str
     extensions: tuple[str, ...]

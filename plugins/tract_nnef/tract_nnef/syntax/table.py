@@ -36,10 +36,10 @@ class Rule:
 class Table:
     """``words``: the next word of a text, or its end; a word is the group of its kind, the last group is no word.
 
-    ``kinds``: the kind of each group, ``None`` where ``fixed`` tells it. ``fixed``: the words that are always the same.
-    ``actions``, for each state: the state behind a word of a kind, or ``~index`` of the rule that ends before it.
-    ``gotos``, for each state: the one behind what a rule has made.
-    ``settled``, filled while texts are read: see `settle`.
+    ``kinds``: the kind of each group, ``None`` where ``fixed`` tells it. ``fixed``: the words that are always the
+    same. ``actions``, for each state: the state behind a word of a kind, or ``~index`` of the rule that ends before
+    it. ``gotos``, for each state: the one behind what a rule has made. ``settled``, filled while texts are read:
+    see `settle`. ``starts``, ``ends``: the first and the last state of what may be read alone, by its name.
     """
 
     words: re.Pattern[str]

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from tract_core.model.typed import TypedModel
-from tract_nnef.reading.loader import Nnef
-from tract_nnef.writing.saver import NnefWriter
+from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.saver import NnefWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.parameters import texts
+from tract_nnef.documents.operators import Operators
+from tract_nnef.documents.reader import Reader
 from tract_nnef.reading.call import Call
-from tract_nnef.reading.document import Reader
 from tract_nnef.reading.expressions import Scope
 from tract_nnef.reading.names import Names, names_in
-from tract_nnef.reading.operators import Operators
 from tract_nnef.reading.values import Value
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import parse_statements

@@ -1,1 +1,1 @@
-"""Models become documents: every node a statement, every large constant a tensor beside the text."""
+"""What is said of a model, piece by piece: expressions, extension lines, and the node that an operator's row sees."""

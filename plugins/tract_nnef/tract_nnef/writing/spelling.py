@@ -3,25 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tract_core.data import Constant
 from tract_core.errors import Unsupported
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
-from tract_nnef.registry import STANDARD
+from tract_nnef.archive.blocks import Blocks
+from tract_nnef.registries import STANDARD
 from tract_nnef.syntax import ast
 from tract_nnef.writing.expressions import express
 
-if TYPE_CHECKING:
-    from tract_nnef.writing.document import Writer
+
+class DocumentBeingWritten(Protocol):
+    """The document that a node is written to, as far as what spells the node may ask: see `documents.writer`."""
+
+    @property
+    def model(self) -> TypedModel:
+        """The model that is written."""
+        ...
+
+    def allows(self, registry: str) -> bool:
+        """Whether the document may use the operators of a registry."""
+        ...
+
+    def use(self, registry: str) -> bool:
+        """Use a registry, if the document may. Returns whether it does."""
+        ...
+
+    def tensor(self, outlet: OutletId) -> ast.Expression:
+        """What is read: a name, or a constant."""
+        ...
+
+    def constant(self, wanted: str, value: Constant) -> ast.Expression:
+        """A constant, or the name of a variable like ``wanted``."""
+        ...
+
+    def hold(self, wanted: str, value: Constant | Blocks) -> str:
+        """Have a value lie beside the document. Returns its label, which is like ``wanted``."""
+        ...
+
+    def new_name(self, wanted: str) -> str:
+        """A name that nothing has, like ``wanted``."""
+        ...
+
+    def assign(self, targets: ast.Expression, value: ast.Expression) -> None:
+        """Add a statement."""
+        ...
+
+    def fragment(self, body: TypedModel, wanted: str) -> tuple[ast.Fragment, Sequence[str]]:
+        """A body as a fragment, and lines that say what else is known of it. Raises Unsupported."""
+        ...
+
+    def body(self, model: TypedModel, wanted: str) -> tuple[str, Sequence[str], Sequence[tuple[str, str]]]:
+        """A model as a fragment: its name, lines of what is known of it, and the labels of its properties."""
+        ...
+
+    def submodel(self, wanted: str, model: TypedModel) -> str:
+        """Have a model lie beside the document, as an archive of its own. Returns its label."""
+        ...
 
 
 class Spelling:
     """A node, and the document that it is written to."""
 
-    def __init__(self, writer: Writer, node: TypedNode) -> None:
+    def __init__(self, writer: DocumentBeingWritten, node: TypedNode) -> None:
         self.writer = writer
         self.node = node
 

@@ -47,7 +47,8 @@ class TreesPlan:
     """``x``: the type of features; ``split``: that in which they are compared; ``weight``: that of votes.
 
     ``flips``: whether there are features that are asked with the other sign. ``votes``: ``"one"`` where every leaf
-    votes for the one target there is, ``"target"`` where it votes for one of them, ``"any"`` for any number of votes.
+    votes for the one target there is, ``"target"`` where it votes for one of them, ``"any"`` for any number of
+    votes. ``aggregate``: what is made of the votes for one target.
     """
 
     x: ElementType

@@ -29,6 +29,8 @@ class Col2Im(TypedOp):
     Inputs: blocks [N, C * block, L], in row-major order of their positions; the sizes of the image; those of a block.
     Output: [N, C, *image]. ``before``, ``after``: padding that is cut off the image. ``channels``, ``sizes``: C and the
     image's sizes, if only as symbols. f16 and bf16 are summed in f32.
+
+    ``strides``, ``dilations``: of the blocks, one per axis of the image.
     """
 
     channels: Dim

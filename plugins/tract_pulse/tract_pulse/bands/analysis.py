@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,19 @@ from tract_core.model.questions import node_axes
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import TableKey, function_row
 from tract_pulse.bands.far import EITHER, UNKNOWN, Far, choose, exactly
-from tract_pulse.registry import BAND, NEUTRAL
+
+NeutralFn = Callable[[Any, int, int], "float | None"]
+"""``(op, slot, axis) -> value``: the element that makes no difference where the operator joins an axis of an input.
+
+``None`` where it does not join positions along that axis. Raises CannotStream where there is no such element. A row
+says, too, that axes of which the axes mapping knows nothing stay in place.
+"""
+
+NEUTRAL: TableKey[type, NeutralFn] = TableKey(
+    "neutral", "which element makes no difference to what the operator joins along an axis", function_row
+)
 
 
 class Along(NamedTuple):
@@ -86,6 +97,14 @@ class View:
             for value in np.unique(coefficients[np.isfinite(coefficients)]):
                 self.analysis.units.add(Fraction(float(value)).limit_denominator(LARGEST_UNIT).denominator)
         return far.rounded(down=down, up=up)
+
+
+BandFn = Callable[[Any, View], Far]
+"""``(op, view) -> far``: what is surely known of the output far away from the diagonal of rows and columns."""
+
+BAND: TableKey[type, BandFn] = TableKey(
+    "band", "what is known of the output far away from the diagonal, for tensors with two axes of time", function_row
+)
 
 
 class Side(Enum):

@@ -55,7 +55,10 @@ class PulsePad(TypedOp):
 
 @frozen
 class FrozenPad:
-    """Where the stream is, and the last element of the signal so far, where it is needed."""
+    """Where the stream is, and the last element of the signal so far, where it is needed.
+
+    ``position``: how much of it came.
+    """
 
     position: int
     last: Array | None

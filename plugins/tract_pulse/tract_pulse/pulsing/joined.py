@@ -25,8 +25,7 @@ from tract_pulse.ops.past import Past
 from tract_pulse.pulsing.node import PulseNode, speaks_of
 from tract_pulse.pulsing.skew import skew_of
 from tract_pulse.pulsing.skewed import SkewWiring
-from tract_pulse.pulsing.square import Cone, SquareNode, Squares, Window, cone_of
-from tract_pulse.registry import WINDOW
+from tract_pulse.pulsing.square import WINDOW, Cone, SquareNode, Squares, Window, cone_of
 from tract_pulse.stream import CannotStream, Stream, Wire
 
 

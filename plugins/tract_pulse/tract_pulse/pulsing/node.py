@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.model.typed_graph import TypedGraph
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.plugins.keys import STATE, Array
+from tract_core.plugins.tables import TableKey, function_row
 from tract_pulse.ops.delay import Delay
 from tract_pulse.ops.mask import PulseMask
 from tract_pulse.pulsing.rate import Rate
@@ -195,6 +197,15 @@ class PulseNode:
     def output(self, outlet: OutletId, axis: int, delay: int, slot: int = 0) -> Wire:
         """An output that streams along ``axis``."""
         return Wire(outlet, Stream(axis, delay, self.output_facts[slot].shape[axis]))
+
+
+PulseFn = Callable[[Any, PulseNode], Sequence[Wire] | Wire | None]
+"""``(op, node) -> wires``: wire what computes one pulse of the outputs; ``None`` leaves it to the axes mapping.
+
+Raises `CannotStream` where the operator wants of the signal what a stream does not have.
+"""
+
+PULSE: TableKey[type, PulseFn] = TableKey("pulse", "how the operator computes one pulse of a stream", function_row)
 
 
 def by_axes(node: PulseNode, op: TypedOp | None = None) -> list[Wire]:

@@ -7,21 +7,21 @@ the window.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.questions import node_axes
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_pulse.bands.analysis import Along, Analysis, Side, along_inputs, growing
+from tract_core.plugins.tables import TableKey, function_row
+from tract_pulse.bands.analysis import NEUTRAL, Along, Analysis, Side, along_inputs, growing
 from tract_pulse.bands.reach import Join
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.pulsing.rate import Rate
 from tract_pulse.pulsing.skew import skew_of
-from tract_pulse.registry import NEUTRAL
 from tract_pulse.stream import SQUARE, CannotStream, PastLimit, Wire
 
 
@@ -54,6 +54,14 @@ class SquareNode(PulseNode):
         """The sizes of a block of a tensor that has ``shape`` over the whole signal."""
         places = dict(zip(along, self.sizes, strict=True))
         return tuple(places.get(axis, size) for axis, size in enumerate(shape))
+
+
+WindowFn = Callable[[Any, SquareNode], OutletId]
+"""``(op, node) -> outlet``: wire the rows of one pulse of the output, with a window of columns."""
+
+WINDOW: TableKey[type, WindowFn] = TableKey(
+    "window", "how the operator computes the rows of a pulse, with a window of columns", function_row
+)
 
 
 class Squares:

@@ -21,10 +21,9 @@ from tract_pulse.bands.analysis import growing
 from tract_pulse.pulsing.joined import joined
 from tract_pulse.pulsing.late import late_outputs
 from tract_pulse.pulsing.lengths import Lengths
-from tract_pulse.pulsing.node import PulseNode, by_axes
+from tract_pulse.pulsing.node import PULSE, PulseNode, by_axes
 from tract_pulse.pulsing.rate import Rate, rate_of_input
 from tract_pulse.pulsing.square import Squares
-from tract_pulse.registry import PULSE
 from tract_pulse.stream import LATE, SQUARE, CannotStream, PastLimit, Stream, Wire
 
 

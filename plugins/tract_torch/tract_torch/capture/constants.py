@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils.weak import WeakIdKeyDictionary
 
-from tract_torch.capture import private
+from tract_torch import private
 from tract_torch.capture.shared_buffers import changed
 
 _MOST: Final = 64

@@ -19,11 +19,11 @@ import torch
 from tract_core.errors import TractError, Unsupported
 from tract_core.plugins import Registry
 from tract_core.plugins.tables import Table
-from tract_torch.capture import private
-from tract_torch.capture.alone import alone
-from tract_torch.capture.private import Composed, Ways
+from tract_torch import private
+from tract_torch.alone import alone
 from tract_torch.capture.shared_buffers import obstacle
-from tract_torch.registry import ATEN, AtenFn, find
+from tract_torch.private import Composed, Ways
+from tract_torch.wiring.rows import ATEN, AtenFn, find
 
 
 def decomposed(program: torch.export.ExportedProgram, registry: Registry) -> torch.export.ExportedProgram:

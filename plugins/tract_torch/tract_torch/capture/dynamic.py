@@ -74,7 +74,10 @@ def _linear(text: str) -> tuple[str, int, int] | None:
 
 @frozen
 class Axis:
-    """A size that was said to be dynamic. ``leaf``: the place of the tensor among all of the example."""
+    """A size that was said to be dynamic. ``leaf``: the place of the tensor among all of the example.
+
+    ``where``: what errors call the tensor. ``axis``: of the tensor. ``dim``: what was said of the size.
+    """
 
     where: str
     leaf: int

@@ -14,8 +14,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tract_core.errors import ModelWarning, Unsupported
+from tract_torch.alone import LOCK, alone
 from tract_torch.arguments import of_type
-from tract_torch.capture.alone import LOCK, alone
 from tract_torch.capture.constants import Constants
 from tract_torch.capture.dynamic import DynamicShapes, specialised, symbol_names
 from tract_torch.capture.reached import Reached, path_of

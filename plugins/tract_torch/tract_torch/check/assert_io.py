@@ -23,12 +23,12 @@ from tract_torch.arguments import module_of, of_type, path_of
 from tract_torch.capture.exporting import evaluating
 from tract_torch.check.debug_bundle import ONNX_ARCHIVE, ONNX_FILE, ONNX_FOLDER, save_arrays, write_debug_bundle
 from tract_torch.check.eager import Start, turn_of
-from tract_torch.check.tolerance import TractCheckTolerance, difference
 from tract_torch.errors import CheckError, OnnxExportError
 from tract_torch.established.tract_cli import Paths, TractCli
 from tract_torch.example import Example
 from tract_torch.naming import flat_names, named_results, plain
 from tract_torch.tensors import array_of
+from tract_torch.tolerance import TractCheckTolerance, difference
 from tract_torch.wiring.lowering import StatesOption
 from tract_torch.wiring.states import after
 

@@ -30,12 +30,12 @@ from tract_core.runtime.protocol import ObservablePlan, Plan, running_model
 from tract_torch.capture.exporting import exported_program
 from tract_torch.check.eager import Start, as_array, turn_of
 from tract_torch.check.interface import Interface, held_tensors
-from tract_torch.check.report import CheckReport
-from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.example import Example
 from tract_torch.loading import program_of
 from tract_torch.naming import VariableNamingScheme, node_name, plain
+from tract_torch.report import CheckReport
 from tract_torch.tensors import array_of
+from tract_torch.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.wiring.graph import computing, origin_of, source_of
 from tract_torch.wiring.lowering import Lowering
 from tract_torch.wiring.program import Program

@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 
 from tract_core.saving import whole_file
-from tract_torch.check.tolerance import TractCheckTolerance
 from tract_torch.established.tract_cli import Paths, TractCli
+from tract_torch.tolerance import TractCheckTolerance
 
 logger: Final = logging.getLogger("tract_torch")
 

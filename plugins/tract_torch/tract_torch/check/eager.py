@@ -21,7 +21,10 @@ Array = np.ndarray[Any, Any]
 
 @frozen
 class Start:
-    """What a module is called with, and what its buffers hold then: by their names; others hold what they do."""
+    """What a module is called with, and what its buffers hold then: by their names; others hold what they do.
+
+    ``held``: what these buffers hold.
+    """
 
     example: Example
     held: Mapping[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
@@ -31,7 +34,7 @@ class Start:
 class Turn:
     """What came of a call. ``held``: what the buffers hold then that the module wrote into, by their names.
 
-    ``changed``: the arguments that it wrote into, by theirs.
+    ``changed``: the arguments that it wrote into, by theirs. ``result``: what was returned.
     """
 
     result: Any

@@ -20,10 +20,10 @@ from tract_torch.arguments import chosen, module_of, path_of
 from tract_torch.check.draw import drawn, larger_sizes, sizes_of, smallest_sizes
 from tract_torch.check.eager import Start, Turn, turn_of
 from tract_torch.check.interface import Interface, held_inputs, held_tensors
-from tract_torch.check.report import CheckReport, Refusal, Trial
-from tract_torch.check.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.errors import CheckError
 from tract_torch.example import Example
+from tract_torch.report import CheckReport, Refusal, Trial
+from tract_torch.tolerance import Difference, TractCheckTolerance, difference
 from tract_torch.wiring.lowering import Lowering
 
 if TYPE_CHECKING:

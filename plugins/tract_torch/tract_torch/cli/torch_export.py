@@ -82,8 +82,8 @@ def command(request: Request, factory: str, archive: str, as_json: bool, **optio
 
 def _target(options: dict[str, Any], axes: dict[str, dict[int, str]]) -> InferenceTarget:
     from tract_core.errors import InputError
-    from tract_torch.check.tolerance import TractCheckTolerance
     from tract_torch.inference_target import KhronosNNEF, TractNNEF
+    from tract_torch.tolerance import TractCheckTolerance
 
     check = not options["no_check"]
     if options["version"] == "khronos":

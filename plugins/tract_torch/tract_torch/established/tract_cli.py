@@ -18,9 +18,9 @@ from typing import Final, Self
 
 from tract_core.errors import MissingFile
 from tract_torch.arguments import chosen, path_of
-from tract_torch.check.tolerance import TractCheckTolerance
 from tract_torch.errors import CheckError, CommandError
 from tract_torch.established.semantic_version import SemanticVersion
+from tract_torch.tolerance import TractCheckTolerance
 
 logger: Final = logging.getLogger("tract_torch")
 

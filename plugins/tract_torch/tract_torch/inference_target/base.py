@@ -12,8 +12,8 @@ import torch
 from tract_nnef.options import Writing
 from tract_nnef.syntax.ast import Document
 
-from tract_torch.check.report import CheckReport
 from tract_torch.established.semantic_version import SemanticVersion
+from tract_torch.report import CheckReport
 from tract_torch.wiring.lowering import Lowering
 
 

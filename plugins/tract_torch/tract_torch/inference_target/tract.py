@@ -35,7 +35,6 @@ from tract_torch.check.debug_bundle import save_arrays, write_debug_bundle
 from tract_torch.check.eager import Start, turn_of
 from tract_torch.check.in_process import check_io
 from tract_torch.check.interface import Interface, held_inputs, held_tensors
-from tract_torch.check.tolerance import TractCheckTolerance
 from tract_torch.errors import CheckError
 from tract_torch.established.download import TractBinaryDownloader
 from tract_torch.established.semantic_version import SemanticVersion
@@ -44,6 +43,7 @@ from tract_torch.example import Example
 from tract_torch.inference_target.axes import Asked, named_axes
 from tract_torch.inference_target.base import InferenceTarget
 from tract_torch.inference_target.spellings import check_since, with_debox
+from tract_torch.tolerance import TractCheckTolerance
 from tract_torch.weights.held import quantised
 from tract_torch.wiring.lowering import Lowering
 

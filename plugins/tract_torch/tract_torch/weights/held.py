@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 
 from tract_core.errors import InputError, meant
+from tract_torch.alone import LOCK
 from tract_torch.arguments import of_type
-from tract_torch.capture.alone import LOCK
 from tract_torch.weights.disk import iter_torch_tensors_from_disk, weight_files
 from tract_torch.weights.offload import OffloadedTensor
 from tract_torch.weights.qtensor import QTensor

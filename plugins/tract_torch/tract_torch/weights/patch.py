@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from tract_nnef.archive.reading import Archive, open_archive
 from tract_nnef.archive.tensors import Header, read_header, tensor_file
-from tract_nnef.writing.saver import NnefWriter
+from tract_nnef.documents.saver import NnefWriter
 
 from tract_core.errors import InputError, TractError, Unsupported, meant
 from tract_torch.arguments import of_type
-from tract_torch.tensor_export import tensor_pieces
+from tract_torch.weights.pieces import tensor_pieces
 from tract_torch.weights.qtensor import QTensor
 
 

@@ -18,10 +18,10 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.plugins import Registry
 from tract_torch.naming import node_name
-from tract_torch.registry import ATEN, AtenFn, find, name_of
 from tract_torch.tensors import array_of, datum_type
 from tract_torch.wiring.call import Call, Known
 from tract_torch.wiring.lowering import Lowering
+from tract_torch.wiring.rows import ATEN, AtenFn, find, name_of
 from tract_torch.wiring.sizes import Names, dim_of, is_size, wire_number
 
 

@@ -68,8 +68,8 @@ class Difference:
     """How an output differs. ``largest``: of the absolute differences, ``None`` where there is no such.
 
     ``differing``, ``elements``: how many of how many differ by more than is tolerated. ``place``, ``found``,
-    ``wanted``: the worst of these, its index and both values. ``problem``: one sentence where they are too many, else
-    ``None``.
+    ``wanted``: the worst of these, its index and both values. ``problem``: one sentence where they are too many,
+    else ``None``. ``name``: of the output.
     """
 
     name: str

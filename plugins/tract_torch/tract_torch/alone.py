@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 from unittest.mock import patch
 
-from tract_torch.capture.private import printing_module
+from tract_torch.private import printing_module
 
 LOCK: Final = threading.RLock()
 """Held while a module is changed: put into evaluation mode, given other weights, or exported, for which `torch.export`

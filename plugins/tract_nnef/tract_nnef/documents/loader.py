@@ -18,12 +18,12 @@ from tract_core.plugins.keys import Array
 from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.reading import GRAPH, Archive, open_archive
 from tract_nnef.archive.tensors import read_tensor
+from tract_nnef.documents.extensions import split, use_registries
+from tract_nnef.documents.operators import Operators
+from tract_nnef.documents.reader import Reader
 from tract_nnef.reading import values
-from tract_nnef.reading.document import Reader
 from tract_nnef.reading.expressions import Scope
-from tract_nnef.reading.extensions import split, use_registries
 from tract_nnef.reading.names import Names
-from tract_nnef.reading.operators import Operators
 from tract_nnef.reading.quantized import quantized_types
 from tract_nnef.reading.resources import Resources
 from tract_nnef.reading.reunited import reunite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from tract_core.data import QuantizedType
 from tract_core.dims import TDim, symbol
@@ -18,13 +18,12 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
-from tract_nnef.archive.blocks import Blocks
+from tract_nnef.documents.extensions import Lines, declare, forget_what_follows, rename, shapes, split
+from tract_nnef.documents.operators import Declared, Operators, matched
 from tract_nnef.reading import values
-from tract_nnef.reading.call import Call
+from tract_nnef.reading.call import Call, Tensors
 from tract_nnef.reading.expressions import Scope
-from tract_nnef.reading.extensions import Lines, declare, forget_what_follows, rename, shapes, split
 from tract_nnef.reading.names import Names, names_in
-from tract_nnef.reading.operators import Declared, Operators, matched
 from tract_nnef.reading.quantized import as_assigned, wire_quantized
 from tract_nnef.reading.remarks import Kind, Remarks
 from tract_nnef.reading.values import Value, is_array, shown
@@ -36,26 +35,6 @@ LONGEST_MESSAGE: Final = 500
 
 MOST_USES: Final = 1024
 """Bodies that one fragment may be: fragments that use each other twice would be read without end."""
-
-
-class Tensors(Protocol):
-    """What lies beside a document: the values of variables, and whatever else its operators name."""
-
-    def tensor(self, label: str) -> Array:
-        """The tensor of a label, read-only. Raises ModelError where there is none, or where it cannot be read."""
-        ...
-
-    def stored(self, label: str) -> Array | Blocks:
-        """The same, in blocks where it is kept so."""
-        ...
-
-    def submodel(self, label: str) -> TypedModel:
-        """The model inside the archive that has a label. Raises ModelError."""
-        ...
-
-    def resource(self, label: str, key: str) -> Value:
-        """What the JSON file of a label has at a path such as ``$.a.b[0]``. Raises ModelError."""
-        ...
 
 
 class Reader:

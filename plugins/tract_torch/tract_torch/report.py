@@ -7,12 +7,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tract_core.frozen import frozen
-from tract_torch.check.tolerance import Difference, TractCheckTolerance
+from tract_torch.tolerance import Difference, TractCheckTolerance
 
 
 @frozen
 class Trial:
-    """One run of both. ``inputs``: ``example``, or ``seed N``; ``sizes``: the values of the archive's symbols."""
+    """One run of both. ``inputs``: ``example``, or ``seed N``; ``sizes``: the values of the archive's symbols.
+
+    ``outputs``: how each of them differs.
+    """
 
     inputs: str
     sizes: Mapping[str, int]

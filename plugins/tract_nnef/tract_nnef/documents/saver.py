@@ -13,12 +13,12 @@ from tract_core.saving import whole_file
 from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.tensors import tensor_file
 from tract_nnef.archive.writing import Files, tar_bytes, tar_gz_bytes, write_folder, write_tar, write_tar_gz
+from tract_nnef.documents.operators import check_registry
+from tract_nnef.documents.writer import Writer, Written
 from tract_nnef.flags import REGISTRIES, SETTINGS, WRITER_FLAGS
 from tract_nnef.options import Writing, chosen
-from tract_nnef.reading.operators import check_registry
 from tract_nnef.registry import NNEF, PY
 from tract_nnef.syntax.printer import print_document, print_quantization
-from tract_nnef.writing.document import Writer, Written
 from tract_nnef.writing.extensions import with_sizes_in_full
 
 

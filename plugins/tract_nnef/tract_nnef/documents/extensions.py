@@ -14,7 +14,7 @@ from tract_core.model.conditions import Condition, Relation
 from tract_core.model.fact import ShapeFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_nnef.reading.operators import Operators
+from tract_nnef.documents.operators import Operators
 from tract_nnef.reading.values import size_from_text
 from tract_nnef.writing.extensions import ASSERTION, CONDITION, DEFINITION, NAME, NAMED, SCENARIO, SHAPE, UNNAMED
 
