@@ -12,9 +12,10 @@ from tract_core.ops.einsum import EinSum
 
 @frozen
 class ProductAxes:
-    """The axes by what they are: in both factors and the result, in the left one only, the right one only, summed.
+    """The axes by what they are, each by the name that the operator has for it.
 
-    ``left``, ``right``: which input is which.
+    ``pairs``: in both factors and the result; ``rows``: in the left one and the result; ``columns``: in the right one
+    and the result; ``inner``: summed. ``left``, ``right``: which input is which.
     """
 
     pairs: str

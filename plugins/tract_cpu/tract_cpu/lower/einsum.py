@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.types import ElementType
 
 from tract_core.compile.products import ProductAxes, moves_only, stretched_shapes
@@ -134,6 +135,16 @@ def _of_state(op: EinSum, site: Site, chain: PlacedChain, views: Sequence[View])
     return StateProduct(left, rows, strides[axes.inner], matrix, right.element, chain)
 
 
+_Kinds = tuple[ElementType, ElementType, Expression, tuple[bool, ...], int]
+"""Of a product: the types of both factors, the chain, which of its operands move along the columns, loops around."""
+
+
+def _scratch(plan: MatMulPlan, rows: RowCut, tiles: Dim, lines: Dim, size: int) -> Dim:
+    """Bytes for packed blocks of the left matrix. ``size``: of a number."""
+    height, length = (rows.tile.pitch, lines) if plan.turns else (rows.tile.rows, lines + 2 * LINE // size)
+    return (tiles + len(rows.rests)) * height * length * size
+
+
 @frozen
 class _Cut:
     """The loops of a product. Their strides are those of the factors, of further operands, and of the result."""
@@ -225,23 +236,9 @@ class _Product:
         panels = self._panels(tile, right, column, depth, pair[0] if pair else Loop(1, (0,)))
         rows, count = cut_rows(tile, row.size), ceil_div(column.size, tile.columns)
         piece = piece_of(rows, depth.size, count, left.element.bytes) if self._sums_as_results() else None
-        plan = MatMulPlan(
-            rows.tile,
-            rows.rests,
-            left.element,
-            panels.element,
-            self.chain.expression,
-            along,
-            len(loops),
-            packs=self._packs(rows, left, row, depth, column),
-            in_lines=depth.strides[0] == 1,
-            grouping=self.grouping,
-            together=self._together(left, depth),
-            rolled=any(type(step.op) not in CHEAP for step in self.chain.expression.steps),
-            masks=self.site.isa.masks_bits <= _ANY_ELEMENT,
-            fetches=self.site.array(self.groups.right) is not None and rows.count != 1,
-            pieces=piece is not None,
-        )
+        packs = self._packs(rows, left, row, depth, column)
+        kinds = (left.element, panels.element, self.chain.expression, along, len(loops))
+        plan = self._plan(rows, kinds, depth, packs=packs, together=self._together(left, depth), cut=piece is not None)
         count = product([loop.size for loop in loops]) * count
         lines, size = self._lines(piece or depth.size), max(plan.sums.bytes, GROUPED.bytes)
         tiles = tiles_per_task(rows, lines, count, size)
@@ -265,13 +262,27 @@ class _Product:
             result_row=row.strides[-1],
             batch=[{"size": loop.size, "strides": [loop.strides[0], at, *loop.strides[2:]]} for loop, at in batch],
         )
-        tasks = count * ceil_div(rows.count, tiles)
         work = product([loop.size for loop in (*loops, row, column, depth)])
-        height, length = (rows.tile.pitch, lines) if plan.turns else (rows.tile.rows, lines + 2 * LINE // size)
-        packed = (tiles + len(rows.rests)) * height * length * size
-        scratch = packed if plan.packs else 0
-        self.site.add(NativeStep(plan, given, tasks, self.chain.nodes, (result.storage,), scratch, work))
+        scratch = _scratch(plan, rows, tiles, lines, size) if plan.packs else 0
+        tasks, results = count * ceil_div(rows.count, tiles), (result.storage,)
+        self.site.add(NativeStep(plan, given, tasks, self.chain.nodes, results, scratch, work))
         return None
+
+    def _plan(self, rows: RowCut, kinds: _Kinds, depth: Loop, *, packs: bool, together: bool, cut: bool) -> MatMulPlan:
+        """The plan of the kernel. ``kinds``: types, and what moves; ``cut``: whether the summed axis is cut."""
+        return MatMulPlan(
+            rows.tile,
+            rows.rests,
+            *kinds,
+            packs=packs,
+            in_lines=depth.strides[0] == 1,
+            grouping=self.grouping,
+            together=together,
+            rolled=any(type(step.op) not in CHEAP for step in self.chain.expression.steps),
+            masks=self.site.isa.masks_bits <= _ANY_ELEMENT,
+            fetches=self.site.array(self.groups.right) is not None and rows.count != 1,
+            pieces=cut,
+        )
 
     def _sums_as_results(self) -> bool:
         """Whether sums that are not done yet can lie in the result."""
