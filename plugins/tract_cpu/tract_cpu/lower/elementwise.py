@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from tract_core.plugins.tables import Rows as TableRows
+from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.map import map_step
-from tract_cpu.group.groups import Elements, Rows
+from tract_cpu.group.groups import Elements
+from tract_cpu.group.groups import Rows as RowsGroup
 from tract_cpu.lower.rows import placed_operand, rows_step
 from tract_cpu.place.blocked import operands_in_blocks
 from tract_cpu.place.chain import near, placed
 from tract_cpu.place.wholes import result_for
 from tract_cpu.table import KINDS
 
-ROWS = TableRows()
+ROWS = Rows()
 
 
 @ROWS.row(KINDS, Elements)
@@ -24,10 +25,10 @@ def lower_elements(site: Site) -> None:
     site.add(map_step(chain.expression, chain.operands, result, site.isa, chain.nodes))
 
 
-@ROWS.row(KINDS, Rows)
+@ROWS.row(KINDS, RowsGroup)
 def lower_rows(site: Site) -> None:
     """A program for rows."""
-    assert isinstance(site.group, Rows)  # as the table says
+    assert isinstance(site.group, RowsGroup)  # as the table says
     region = site.group.region
     views = [placed_operand(site.lowering, region, tensor) for tensor in region.tensors]
     site.add(rows_step(site.lowering, region, views))
