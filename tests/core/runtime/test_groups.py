@@ -87,7 +87,7 @@ def test_explanations_show_groups() -> None:
     explanation = prepared(chained(), "fuse").explain()
     assert names(explanation) == [("size", "minus"), ("exp",), ("tanh", "y")]
     assert explanation.summary() == "runtime fuse: 5 by blocks on cpu (2 groups)"
-    assert "\nsize, minus  Abs, Neg  cpu    blocks  each element" in str(explanation)
+    assert "\nsize, minus  Abs, Neg   cpu    blocks  each element" in str(explanation)
     (first, *_) = json.loads(explanation.to_json())["placements"]
     assert (first["names"], first["ops"]) == (["size", "minus"], ["Abs", "Neg"])
     ids = [chained().node_by_name(name).id for name in ("size", "minus")]
