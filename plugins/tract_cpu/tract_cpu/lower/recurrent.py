@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from tract_llvm.language.types import ElementType
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import NOWHERE, View, contiguous_strides
 
 from tract_core.compile.gates import COUNTS
 from tract_core.dims import Dim, ceil_div, is_one, product
@@ -28,9 +30,7 @@ from tract_cpu.lower.rows import placed_operand, rows_step
 from tract_cpu.lower.softmax import narrowed, widened
 from tract_cpu.place.chain import PlacedChain
 from tract_cpu.program.arguments import Given, arguments
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import NativeStep, Step, ViewStep
-from tract_cpu.program.views import NOWHERE, View, contiguous_strides
 from tract_cpu.table import CPU
 
 ROWS = Rows()

@@ -10,6 +10,8 @@ import numpy as np
 from tract_llvm.elements.expressions import Apply, widest_bits
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import numpy_type
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import View, contiguous_strides
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
@@ -22,9 +24,7 @@ from tract_cpu.place.blocked import operands_in_blocks
 from tract_cpu.place.chain import as_they_are
 from tract_cpu.place.wholes import result_for
 from tract_cpu.program.arguments import Given, arguments
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View, contiguous_strides
 
 _ALIGNED: Final = 64
 """Bytes; where each row of scratch memory begins."""

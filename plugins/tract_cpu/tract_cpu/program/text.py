@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tract_llvm.program.views import Address, Storage, View, contiguous_strides
+
 from tract_core.dims import Dim
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath, body_at
@@ -25,7 +27,6 @@ from tract_cpu.program.program import (
     Step,
     StepNumber,
 )
-from tract_cpu.program.views import Address, Storage, View, contiguous_strides
 
 
 def program_text(program: Program, model: TypedModel) -> str:

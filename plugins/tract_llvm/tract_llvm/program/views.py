@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
-from tract_llvm.language.types import U8, ElementType, bits_of, complex_of, numpy_type, part_of
 
 from tract_core.dims import Dim, comparison, evaluate, is_one, product
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
-from tract_cpu.program.loops import collapsed
+from tract_llvm.language.types import U8, ElementType, bits_of, complex_of, numpy_type, part_of
+from tract_llvm.program.loops import collapsed
 
 
 class Kind(Enum):
