@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.values import Value
@@ -18,8 +18,8 @@ THREADS: Final = 256
 class MapPlan:
     """One thread for ``lanes`` neighbouring positions, counted over ``rank`` axes; the last operand is the result.
 
-    ``moves``: how each operand moves along the innermost axis, ``"stays"``, ``"next"`` to the next element, or ``"far"``
-    by a stride. More than one lane wants an innermost size, strides and addresses that are multiples of them, and no
+    ``moves``: how each operand moves along the innermost axis, ``"stays"``, ``"next"`` to the next element, or
+    ``"far"`` by a stride. More than one lane wants an innermost size, strides and addresses that are multiples of them, and no
     operand that is far.
     """
 
@@ -28,8 +28,15 @@ class MapPlan:
     moves: tuple[str, ...]
     lanes: int
 
-    name: ClassVar[str] = "map"
-    threads: ClassVar[int] = THREADS
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "map"
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return THREADS
 
     @property
     def parameters(self) -> Sequence[Parameter]:

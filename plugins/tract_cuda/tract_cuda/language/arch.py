@@ -1,4 +1,4 @@
-"""The architectures that kernels are written for, as data: what LLVM is told, and what plans of kernels need to know."""
+"""The architectures that kernels are written for, as data: what LLVM is told, and what plans need to know."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Arch:
 
     ``name``: as LLVM and ``ptxas`` call it; ``capability``: the least compute capability of a device, times ten.
     ``exact``: whether such code runs on devices of that capability only. ``shared_bytes``: shared memory that a block
-    may have. ``ptx``: the version of PTX that it is written in, times ten. ``wgmma``: whether warps multiply matrices in
-    groups of four.
+    may have. ``ptx``: the version of PTX that it is written in, times ten. ``wgmma``: whether warps multiply matrices
+    in groups of four.
     """
 
     name: str

@@ -4,8 +4,8 @@
     with k.when(i < k.size("n")):
         y[i] = x[i] + 1.0
 
-Numbers, memory and loops are those of `tract_llvm.language`. Positions are i32, so that dividing them is cheap; a kernel
-for tensors of more bytes than these reach is written once more, ``wide``, with i64.
+Numbers, memory and loops are those of `tract_llvm.language`. Positions are i32, so that dividing them is cheap; a
+kernel for tensors of more bytes than these reach is written once more, ``wide``, with i64.
 """
 
 from __future__ import annotations
