@@ -1,0 +1,170 @@
+"""What one execution has: memory of the device, a stream, graphs of what was done for sizes seen before."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from tract_llvm.program.views import Kind, Storage, numpy_type
+
+from tract_core.dims import evaluate
+from tract_core.frozen import frozen
+from tract_core.limits import check_room
+from tract_core.model.graph import OutletId
+from tract_core.model.session import BodyPlan
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
+from tract_core.runtime.held import Held, owners_of
+from tract_core.runtime.plan import TypedSimpleState
+from tract_cuda.binding import bind_launch, stage_bytes
+from tract_cuda.driver.device import Graph, Memory, Pinned, Stream
+from tract_cuda.program import Download, Upload
+from tract_cuda.segments import Segment
+
+if TYPE_CHECKING:
+    from tract_cuda.plan import CudaPlan
+
+MOST_GRAPHS: Final = 16
+"""For how many sizes a state keeps what it did."""
+
+
+@frozen
+class Ready:
+    """A segment for certain sizes: a graph, and the pinned memory that it copies from and to, by tensor."""
+
+    graph: Graph
+    uploads: tuple[tuple[OutletId, Array], ...]
+    downloads: tuple[tuple[OutletId, Array], ...]
+    pinned: tuple[Pinned, ...]
+
+
+class CudaState(TypedSimpleState):
+    """One execution. Used by one thread at a time; several run at once, each on its own stream."""
+
+    plan: CudaPlan
+
+    def __init__(self, plan: CudaPlan, plan_of: Callable[[TypedModel], BodyPlan] | None = None) -> None:
+        super().__init__(plan, plan_of)
+        self._stream: Stream | None = None
+        self._arenas: dict[int, Memory] = {}
+        self._ready: OrderedDict[tuple[Any, ...], Ready] = OrderedDict()
+
+    def run(
+        self,
+        inputs: Sequence[Array],
+        out: Sequence[Array] | None = None,
+        *,
+        symbols: Mapping[str, int] | None = None,
+        observe: Any = None,
+    ) -> list[Array]:
+        """One turn: see `PlanState.run`.
+
+        Raises InputError when the arrays do not fit, RunError, with its name, when a node fails.
+        """
+        plan, turn = self.plan, self.plan.turn
+        turn.begin(self._host, inputs, out, symbols)
+        values: dict[OutletId, Array] = {**plan.constants, **dict(zip(plan.inputs, inputs, strict=True))}
+        with turn.going() as budget:
+            held = Held(budget.room, plan.owners, owners_of(inputs))
+            for piece, dying in zip(plan.pieces, plan.dying, strict=True):
+                given = self._on_device(piece, values) if isinstance(piece, Segment) else self._hosted(piece, values)
+                values.update(given)
+                for array in given.values():
+                    held.take(array)
+                for outlet in dying:
+                    if outlet not in plan.constants:
+                        held.let_go(values.pop(outlet))
+        outputs = [values[outlet] for outlet in plan.outputs]
+        return outputs if out is None else turn.outputs.fill(out, outputs)
+
+    def _hosted(self, piece: Any, values: Mapping[OutletId, Array]) -> dict[OutletId, Array]:
+        node = piece.node
+        outputs = node.run(self._host, [values[outlet] for outlet in node.inputs])
+        if node.binds:
+            self.plan.turn.check_after(node, self._host.session.symbols)
+        return {OutletId(node.node, slot): array for slot, array in enumerate(outputs)}
+
+    def _on_device(self, segment: Segment, values: Mapping[OutletId, Array]) -> dict[OutletId, Array]:
+        ready = self._ready_for(segment)
+        for outlet, place in ready.uploads:
+            np.copyto(place, values[outlet])
+        stream = self._its_stream()
+        ready.graph.launch(stream)
+        stream.synchronize()
+        return {outlet: place.copy() for outlet, place in ready.downloads}
+
+    # ---- for sizes
+
+    def _its_stream(self) -> Stream:
+        if self._stream is None:
+            self._stream = self.plan.device.stream()
+        return self._stream
+
+    def _ready_for(self, segment: Segment) -> Ready:
+        """The segment for the sizes of now: made, or kept from a turn with the same."""
+        known = self._host.session.symbols
+        key = (segment.number, *(known.get(one) for one in self.plan.symbols))
+        found = self._ready.get(key)
+        if found is None:
+            addresses = self._addresses(segment.stage, known)
+            found = self._ready[key] = self._made(segment, addresses, known)
+            if len(self._ready) > MOST_GRAPHS * self.plan.segments:
+                self._ready.popitem(last=False)
+        self._ready.move_to_end(key)
+        return found
+
+    def _addresses(self, last: int, symbols: Mapping[str, int]) -> dict[Storage, int]:
+        """Where all storages lie whose sizes are known by a stage."""
+        found = {Storage(Kind.CONSTANT, n): address for n, address in enumerate(self.plan.constant_addresses)}
+        for stage in range(last + 1):
+            size, places = stage_bytes(self.plan.arena, stage, symbols)
+            memory = self._arena(stage, size)
+            found |= {Storage(Kind.ARENA, number): memory.address + place for number, place in places.items()}
+        return found
+
+    def _arena(self, stage: int, size: int) -> Memory:
+        """The memory of a stage, at least so large. Where it grows, what was made for the old one is gone."""
+        memory = self._arenas.get(stage)
+        if memory is None or memory.size < size:
+            check_room(size)
+            self._ready.clear()
+            if memory is not None:
+                self._its_stream().synchronize()
+                del self._arenas[stage], memory
+            memory = self._arenas[stage] = self.plan.device.allocate(size)
+        return memory
+
+    def _made(self, segment: Segment, addresses: Mapping[Storage, int], symbols: Mapping[str, int]) -> Ready:
+        plan, stream = self.plan, self._its_stream()
+        copies: dict[OutletId, tuple[Pinned, Array]] = {}
+        for step in segment.steps:
+            if isinstance(step, Upload | Download):
+                copies[step.outlet] = self._pinned_for(step, symbols)
+        with stream.capture() as capture:
+            for step in segment.steps:
+                if isinstance(step, Upload | Download):
+                    pinned, array = copies[step.outlet]
+                    address = addresses[step.view.storage] + evaluate(step.view.address.offset, symbols)
+                    if array.nbytes and isinstance(step, Upload):
+                        stream.copy_to_device(address, pinned.address, array.nbytes)
+                    elif array.nbytes:
+                        stream.copy_to_host(pinned.address, address, array.nbytes)
+                    continue
+                bound = bind_launch(step, plan.program, addresses, symbols)
+                if bound is not None:
+                    plan.launch(stream, bound)
+        of = {kind: tuple((o, copies[o][1]) for o in _outlets(segment, kind)) for kind in (Upload, Download)}
+        return Ready(capture.graph, of[Upload], of[Download], tuple(pinned for pinned, _ in copies.values()))
+
+    def _pinned_for(self, step: Upload | Download, symbols: Mapping[str, int]) -> tuple[Pinned, Array]:
+        view = step.view
+        shape = tuple(evaluate(size, symbols) for size in view.shape)
+        dtype = np.dtype(numpy_type(view.element))
+        pinned = self.plan.device.pinned(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
+        return pinned, pinned.array(dtype, shape)
+
+
+def _outlets(segment: Segment, kind: type[Upload] | type[Download]) -> list[OutletId]:
+    return [one.outlet for one in segment.steps if isinstance(one, kind)]
