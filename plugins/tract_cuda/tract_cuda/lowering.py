@@ -9,7 +9,7 @@ from tract_llvm.program.views import Kind, Storage, View
 
 from tract_core.compile.groups import Group
 from tract_core.data import Constant, DatumType
-from tract_core.dims import Dim, product
+from tract_core.dims import Dim, is_one, product
 from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
@@ -95,6 +95,20 @@ class Lowering:
         self.put(outlet, found)
         return found
 
+    def new_like(self, outlet: OutletId, like: View) -> View:
+        """The same, with axes in memory in the order that those of another tensor of its shape have.
+
+        So what kernels chose for a convolution goes on behind it.
+        """
+        order = memory_order(like)
+        if order is None or len(order) != len(self.model.outlet_fact(outlet).shape):
+            return self.new(outlet)
+        element, shape = self.element(outlet), tuple(self.model.outlet_fact(outlet).shape)
+        assert element is not None, "groups are made of tensors whose types kernels know"
+        found = self.scratch(element, [shape[axis] for axis in order])
+        self.put(outlet, found.transposed([order.index(axis) for axis in range(len(order))]))
+        return self._views[outlet]
+
     def scratch(self, element: ElementType, shape: Sequence[Dim]) -> View:
         """Memory for what is between kernels."""
         self._arena.append(product(shape) * element.bytes)
@@ -148,6 +162,21 @@ class Lowering:
         found = self.scratch(element, shape)
         self.steps.append(Upload(outlet, found))
         return found
+
+
+def memory_order(view: View) -> tuple[int, ...] | None:
+    """The axes of a tensor in the order in which they lie in memory without gaps; ``None`` where there are gaps."""
+    left, found = list(range(len(view.shape))), list[int]()
+    steps: Dim = 1
+    while left:
+        axis = next((one for one in reversed(left) if is_one(view.shape[one])), None)
+        axis = next((one for one in reversed(left) if view.strides[one] == steps), None) if axis is None else axis
+        if axis is None:
+            return None
+        left.remove(axis)
+        found.append(axis)
+        steps = steps * view.shape[axis]
+    return tuple(reversed(found))
 
 
 @frozen
