@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
-from tract_core.runtime.explain import Explanation, Placement, by_numpy
+from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.host import Bodies
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_cuda.binding import BoundLaunch

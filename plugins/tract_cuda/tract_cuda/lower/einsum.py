@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tract_llvm.elements.expressions import Expression
-from tract_llvm.language.types import ElementType
+from tract_llvm.language.types import ElementType, element_type
 from tract_llvm.program.loops import collapsed
 from tract_llvm.program.views import View
 
 from tract_core.compile.products import ProductAxes, is_product_of_two, moves_only, stretched_shapes
+from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.ops.einsum import EinSum
+from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
 from tract_cuda.lowering import Lowering, Site
 from tract_cuda.products.product import Product, add_product
@@ -33,9 +35,9 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
         return _lower_view(op, site)
     if not is_product_of_two(op, facts):
         return "it is no product of two factors"
-    element = site.lowering.element(site.outlet)
-    if element is None:
-        return "kernels do not know the type of its result"
+    element, sums = site.lowering.element(site.outlet), _sums(op)
+    if element is None or sums is None or sums.is_carried:
+        return "kernels do not sum in that type"
     return lower_product(op, site, Behind(Expression((element,)), (), site.outlet))
 
 
@@ -61,6 +63,10 @@ class Behind:
     outlet: OutletId
 
 
+def _sums(op: EinSum) -> ElementType | None:
+    return element_type(DatumType.from_numpy(wide(op.acc.numpy)))
+
+
 def lower_product(op: EinSum, site: Site, behind: Behind) -> str | None:
     """Add the launches of a product of two, and what is computed behind it. Returns why there are none."""
     lowering, facts = site.lowering, [site.lowering.model.outlet_fact(outlet) for outlet in site.node.inputs]
@@ -80,8 +86,10 @@ def lower_product(op: EinSum, site: Site, behind: Behind) -> str | None:
     operands = tuple(
         _matrices(lowering, lowering.view(one).stretched(shape), output, groups, sizes) for one in behind.operands
     )
+    sums = _sums(op)
+    assert sums is not None, "it was looked at"
     result = _result(lowering, behind, output, groups, sizes)
-    return add_product(lowering, Product(left, right, operands, result, behind.expression), site.group.nodes)
+    return add_product(lowering, Product(left, right, operands, result, sums, behind.expression), site.group.nodes)
 
 
 def _matrices(lowering: Lowering, view: View, term: str, groups: Sequence[str], sizes: Mapping[str, Dim]) -> View:
