@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
 from tract_core.plugins.hookspecs import hookimpl
+from tract_core.plugins.index import read_index
+
+_LOWERED: Final = ("axis", "broadcast", "einsum", "slice")
+"""Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
+
+_KINDS: Final = ("elementwise",)
+"""Modules of `tract_cuda.lower` that say which kernels compute groups of some kinds."""
 
 
 @hookimpl
 def tract_api_version() -> str:
     """The version of the plugin seam that this was written for."""
     return "1.0"
+
+
+@hookimpl
+def tract_tables() -> Mapping[str, str]:
+    """What the compiler asks about operators."""
+    return {"cuda": "tract_cuda.table:CUDA", "cuda_kinds": "tract_cuda.table:KINDS"}
+
+
+def row_modules() -> Mapping[str, Sequence[str]]:
+    """How the compiler computes the operators of the core."""
+    return {
+        "cuda": [f"tract_cuda.lower.{family}" for family in _LOWERED],
+        "cuda_kinds": [f"tract_cuda.lower.{family}" for family in _KINDS],
+    }
+
+
+@hookimpl
+def tract_rows() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of `row_modules`, by the index beside this module."""
+    return read_index(__file__)
