@@ -1,7 +1,7 @@
 """The compiler as a list of passes, each from one frozen value to the next, which can be looked at.
 
-``group`` decides which nodes one kernel computes, and in which order; ``choose_kernels`` on kernels, their arguments, and
-what is copied between host and device; ``plan_memory`` on what shares memory on the device.
+``group`` decides which nodes one kernel computes, and in which order; ``choose_kernels`` on kernels, their arguments,
+and what is copied between host and device; ``plan_memory`` on what shares memory on the device.
 
 Two decisions depend on each other: a group is made before there is a kernel for it. Where `choose_kernels` finds that
 there is none, it has groups made again without it.

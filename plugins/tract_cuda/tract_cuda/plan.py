@@ -11,6 +11,7 @@ import numpy as np
 
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import STATE
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.host import Bodies
 from tract_core.runtime.plan import TypedSimplePlan
@@ -37,7 +38,7 @@ class CudaPlan(TypedSimplePlan):
         self.pieces = list(pieces_of(self.program.steps))
         self.dying = dying_after(self.pieces, self.outputs)
         self.segments = sum(isinstance(piece, Segment) for piece in self.pieces)
-        self.symbols = sorted(frozenset().union(*(stage.symbols for stage in self.program.stages)))
+        self.symbols = sorted({symbol for stage in self.program.stages for symbol in stage.symbols})
         self.bodies = Bodies(lambda body: CudaPlan(body, device, target))
         self.function = cache(self._function)
         for step in self.program.steps:
@@ -103,5 +104,6 @@ class CudaPlan(TypedSimplePlan):
             yield Placement.of(self.model, group.nodes, self.device.name, group.kind, kernels)
 
     def _on_host(self, node: int, why: str) -> Any:
-        how = "state" if node in self._states else "numpy"
+        kind = type(self.model.nodes[node].op)
+        how = "numpy" if self.model.registry[STATE].find(kind) is None else "state"
         yield Placement.of(self.model, [node], "cpu", how, why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
@@ -19,6 +20,12 @@ _KINDS: Final = ("elementwise",)
 def tract_api_version() -> str:
     """The version of the plugin seam that this was written for."""
     return "1.0"
+
+
+@hookimpl
+def tract_runtimes() -> Mapping[str, RuntimeOffer]:
+    """The runtime for GPUs, which is never the default."""
+    return {"cuda": RuntimeOffer("tract_cuda.runtime:CudaRuntime")}
 
 
 @hookimpl

@@ -6,6 +6,7 @@ from tract_llvm.program.views import Address, View
 
 from tract_core.compile.arena import ArenaPlan
 from tract_core.compile.groups import outlet_text
+from tract_core.dims import Dim
 from tract_core.model.typed import TypedModel
 from tract_cuda.program import Argument, CudaProgram, Download, Hosted, Launch, Step, Upload
 
@@ -38,7 +39,11 @@ def _launch_text(step: Launch, model: TypedModel) -> str:
 def _argument_text(value: Argument) -> str:
     if not isinstance(value, Address):
         return str(value)
-    return f"{value.storage.kind.value}[{value.storage.number}]{f'+{value.offset}' if value.offset else ''}"
+    return f"{value.storage.kind.value}[{value.storage.number}]{_offset_text(value.offset)}"
+
+
+def _offset_text(offset: Dim) -> str:
+    return "" if isinstance(offset, int) and not offset else f"+{offset}"
 
 
 def view_text(view: View) -> str:

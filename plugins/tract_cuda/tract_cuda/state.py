@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from tract_llvm.program.views import Kind, Storage, numpy_type
+from tract_llvm.language.types import numpy_type
+from tract_llvm.program.views import Kind, Storage
 
 from tract_core.dims import evaluate
 from tract_core.frozen import frozen

@@ -19,8 +19,8 @@ class MapPlan:
     """One thread for ``lanes`` neighbouring positions, counted over ``rank`` axes; the last operand is the result.
 
     ``moves``: how each operand moves along the innermost axis, ``"stays"``, ``"next"`` to the next element, or
-    ``"far"`` by a stride. More than one lane wants an innermost size, strides and addresses that are multiples of them, and no
-    operand that is far.
+    ``"far"`` by a stride. More than one lane wants an innermost size, strides and addresses that are multiples of
+    them, and no operand that is far.
     """
 
     expression: Expression

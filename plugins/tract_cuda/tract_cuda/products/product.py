@@ -19,8 +19,8 @@ from tract_cuda.lowering import Lowering
 class Product:
     """A product of matrices, for many pairs of them, and what is computed of each element of the result.
 
-    ``left``: [pairs, rows, depth]; ``right``: [pairs, depth, columns]; ``operands``, ``result``: [pairs, rows, columns];
-    the factors and operands with any strides, 0 among them. ``sums``: in which type products are summed.
+    ``left``: [pairs, rows, depth]; ``right``: [pairs, depth, columns]; ``operands``, ``result``: [pairs, rows,
+    columns]; the factors and operands with any strides, 0 among them. ``sums``: in which type products are summed.
     ``expression``: its first input is the sum, rounded to that type; the others are the operands.
     """
 

@@ -1,0 +1,99 @@
+"""CUDA's driver as a library: each call is checked, and each error says what to do."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from tract_core.errors import RunError
+from tract_cuda.driver.prototypes import PROTOTYPES
+
+OLDEST: Final = 12000
+"""The oldest driver that reads our PTX, as it numbers itself: that of CUDA 12.0."""
+
+OUT_OF_MEMORY: Final = 2
+NO_DEVICE: Final = 100
+NO_LIBRARY: Final = -1
+"""What stands for the code of an error where there is no library."""
+
+_HINTS: Final = {
+    OUT_OF_MEMORY: "other programs may hold memory of the device: nvidia-smi shows them; or run with smaller sizes",
+    NO_DEVICE: "there is no GPU, or CUDA_VISIBLE_DEVICES hides it",
+    700: "the context of this process is lost: a new process is needed",
+    719: "the context of this process is lost: a new process is needed",
+}
+"""By the number of the error, what to do."""
+
+
+class DriverError(RunError):
+    """A function of the driver refused. ``code``: the number of the error."""
+
+    def __init__(self, function: str, code: int, name: str, text: str) -> None:
+        super().__init__(f"{function}: {name} ({code}): {text}", hint=_HINTS.get(code))
+        self.code = code
+
+
+class Driver:
+    """The functions of a library that is CUDA's driver, or behaves as it, by their names without ``_v2``."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._functions: dict[str, Callable[..., None]] = {}
+        for name, arguments in PROTOTYPES.items():
+            function = getattr(library, name)
+            function.argtypes, function.restype = arguments, ctypes.c_int
+            self._functions[name.split("_v", 1)[0]] = self._checked(name, function)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        try:
+            return self._functions[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def _checked(self, name: str, function: Callable[..., int]) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            code = function(*arguments)
+            if code:
+                raise self.error(name, code)
+
+        return call
+
+    def error(self, function: str, code: int) -> DriverError:
+        """The error for a code that a function returned."""
+        texts = list[str]()
+        for ask in (self._library.cuGetErrorName, self._library.cuGetErrorString):
+            found = ctypes.c_char_p()
+            ask(code, ctypes.byref(found))
+            texts.append((found.value or b"unknown").decode())
+        return DriverError(function, code, *texts)
+
+    def number(self, name: str, *arguments: Any) -> int:
+        """The number that a function writes to where its first argument points."""
+        found = ctypes.c_int()
+        self._functions[name](ctypes.byref(found), *arguments)
+        return found.value
+
+    def handle(self, name: str, *arguments: Any) -> int:
+        """The handle, or the address, that a function writes to where its first argument points."""
+        found = ctypes.c_uint64()
+        self._functions[name](ctypes.byref(found), *arguments)
+        return found.value
+
+
+@cache
+def native() -> Driver:
+    """The driver of this machine, made ready. Raises DriverError where there is none, or it is too old."""
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        driver = Driver(ctypes.CDLL(name))
+    except (OSError, AttributeError) as error:
+        raise DriverError("loading", NO_LIBRARY, name, str(error)) from None
+    version = driver.number("cuDriverGetVersion")
+    if version < OLDEST:
+        found, wanted = (f"{one // 1000}.{one % 1000 // 10}" for one in (version, OLDEST))
+        raise DriverError("cuDriverGetVersion", NO_LIBRARY, name, f"it is for CUDA {found}, {wanted} is wanted")
+    driver.cuInit(0)
+    return driver

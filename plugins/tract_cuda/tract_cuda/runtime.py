@@ -1,0 +1,58 @@
+"""The runtime ``cuda``: what can be chosen, and how a model is made ready."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import ClassVar
+
+from tract_core.errors import RunError, Unsupported
+from tract_core.frozen import frozen
+from tract_core.model.typed import TypedModel
+from tract_core.runtime.plan import refuse_missing
+from tract_cuda.driver.device import MULTIPROCESSORS, Device, device_of
+from tract_cuda.driver.library import native
+from tract_cuda.language.arch import ARCHS, Arch, arch_for, arch_named
+from tract_cuda.lowering import Target
+from tract_cuda.plan import CudaPlan
+
+
+@frozen
+class CudaRuntime:
+    """Compiles models for a GPU that CUDA's driver knows."""
+
+    name: ClassVar[str] = "cuda"
+    device: int = field(default=0, metadata={"doc": "which GPU, by its number"})
+    arch: str = field(
+        default="",
+        metadata={"doc": f"the architecture ({', '.join(one.name for one in ARCHS)}); empty for that of the GPU"},
+    )
+    tf32: bool = field(default=False, metadata={"doc": "whether products of f32 may be computed with 10 bits"})
+
+    def __post_init__(self) -> None:
+        if self.device < 0:
+            raise ValueError(f"device is {self.device}, wanted 0 or more")
+        if self.arch and arch_named(self.arch) is None:
+            raise ValueError(f"arch is {self.arch!r}, wanted one of {', '.join(one.name for one in ARCHS)}, or none")
+
+    def why_unusable(self) -> str | None:
+        """``None`` where there are a driver and the GPU, else what is missing."""
+        try:
+            count = native().number("cuDeviceGetCount")
+        except RunError as error:
+            return error.problem
+        if self.device >= count:
+            return f"there is no GPU {self.device}: there are {count}"
+        return None
+
+    def prepare(self, model: TypedModel) -> CudaPlan:
+        """Compile a model. Raises Unsupported, naming every operator that has neither a kernel nor NumPy meaning."""
+        refuse_missing(model)
+        device = device_of(self.device)
+        return CudaPlan(model, device, Target(self._arch(device), device.attribute(MULTIPROCESSORS), tf32=self.tf32))
+
+    def _arch(self, device: Device) -> Arch:
+        found = arch_named(self.arch) if self.arch else arch_for(device.capability)
+        if found is None:
+            least = min(one.capability for one in ARCHS)
+            raise Unsupported(f"the GPU has compute capability {device.capability / 10}, {least / 10} is wanted")
+        return found
