@@ -100,6 +100,8 @@ def _lowered(grouped: Grouped, target: Target) -> CudaProgram:
             raise GroupRefused(node.node, why)
         if why is not None:
             lowering.host(node, why)
+        if target.shows:
+            lowering.show(group.nodes)
     return lowering.program()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tract_llvm.language.types import ElementType, element_type
 from tract_llvm.program.views import Kind, Storage, View
 
-from tract_core.compile.groups import Group
+from tract_core.compile.groups import Group, given_by
 from tract_core.data import Constant, DatumType
 from tract_core.dims import Dim, is_one, product
 from tract_core.frozen import frozen
@@ -20,19 +20,21 @@ from tract_core.runtime.host import HostNode
 from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.language.arch import Arch
 from tract_cuda.maps import copy_launch
-from tract_cuda.program import CudaProgram, Download, Hosted, Launch, Stage, Step, Upload
+from tract_cuda.program import CudaProgram, Download, Hosted, Launch, Shown, Stage, Step, Upload
 
 
 @frozen
 class Target:
     """What a model is compiled for.
 
-    ``multiprocessors``: how many the device has. ``tf32``: whether products of f32 may lose digits.
+    ``multiprocessors``: how many the device has. ``tf32``: whether products of f32 may lose digits. ``shows``: whether
+    somebody looks at what each group gives.
     """
 
     arch: Arch
     multiprocessors: int = 132
     tf32: bool = False
+    shows: bool = False
 
 
 class Lowering:
@@ -143,6 +145,14 @@ class Lowering:
         self._on_host.update(self.model.nodes[node.node].outlets())
         if node.binds:
             self._stages.append(Stage(len(self.steps), node.binds))
+
+    def show(self, nodes: Sequence[int]) -> None:
+        """Have what a group gives looked at, on the host. Whoever reads it from here on reads what was made of it."""
+        outlets = tuple(given_by(self.model, nodes))
+        for outlet in outlets:
+            self.bring_to_host(outlet)
+            self._views.pop(outlet, None)
+        self.steps.append(Shown(tuple(nodes), outlets))
 
     def bring_to_host(self, outlet: OutletId) -> None:
         """Have a tensor on the host."""

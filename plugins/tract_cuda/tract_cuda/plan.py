@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,16 +12,20 @@ import numpy as np
 
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import STATE
+from tract_core.plugins.keys import STATE, Array
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.host import Bodies
+from tract_core.runtime.observed import ObservedState
+from tract_core.runtime.parts import BodyPath, bodies_within
 from tract_core.runtime.plan import TypedSimplePlan
+from tract_core.runtime.protocol import Observer, Timing
+from tract_core.runtime.stopwatch import timed_run
 from tract_cuda.binding import BoundLaunch
 from tract_cuda.compile import ALIGNMENT, compiled
 from tract_cuda.driver.device import Device, Function, Stream
 from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.lowering import Target
-from tract_cuda.program import Launch
+from tract_cuda.program import Hosted, Launch
 from tract_cuda.ptx import written
 from tract_cuda.segments import Segment, dying_after, pieces_of
 from tract_cuda.state import CudaState
@@ -59,9 +64,24 @@ class CudaPlan(TypedSimplePlan):
         """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
         return CudaState(self, plan_of)
 
+    def spawn_observed(self, observe: Observer) -> ObservedState:
+        """A fresh state, in whose turns ``observe`` sees what each group gives, on the host, and may exchange it."""
+        return ObservedState(self._shown().spawn(), observe)
+
+    def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
+        """One turn on a fresh state, and how long each group took, with copies to the device and back."""
+        return timed_run(self._shown(), inputs)
+
+    def _shown(self) -> CudaPlan:
+        return CudaPlan(self.model, self.device, replace(self.target, shows=True))
+
     def explain(self) -> Explanation:
-        """Which kernels compute which nodes, and what is left to the host, with the reason."""
-        return Explanation("cuda", tuple(self._placements()))
+        """Which kernels compute which nodes, and what is left to the host, with the reason; those of bodies too."""
+        found = list(self.placements((), self.model))
+        for path, body in bodies_within(self.model):
+            if path:
+                found += CudaPlan(body, self.device, self.target).placements(path, self.model)
+        return Explanation("cuda", tuple(found))
 
     def launch(self, stream: Stream, bound: BoundLaunch) -> None:
         """Launch a kernel with its numbers."""
@@ -89,8 +109,9 @@ class CudaPlan(TypedSimplePlan):
                 self.device.write(memory.address + place, array)
         return memory, [memory.address + place for place in places]
 
-    def _placements(self) -> Any:
-        hosted = {piece.node.node: piece.why for piece in self.pieces if not isinstance(piece, Segment)}
+    def placements(self, body: BodyPath, whole: TypedModel) -> Iterator[Placement]:
+        """Where its nodes run. ``body``: the way to it from the model ``whole``."""
+        hosted = {piece.node.node: piece.why for piece in self.pieces if isinstance(piece, Hosted)}
         launched: dict[int, list[str]] = {}
         for step in self.program.steps:
             if isinstance(step, Launch) and step.nodes:
@@ -98,12 +119,9 @@ class CudaPlan(TypedSimplePlan):
         for group in self.groups:
             first = group.nodes[0]
             if first in hosted:
-                yield from self._on_host(first, hosted[first])
-                continue
-            kernels = ", ".join(launched.get(first, ())) or "no kernel: it lies in what is there"
-            yield Placement.of(self.model, group.nodes, self.device.name, group.kind, kernels)
-
-    def _on_host(self, node: int, why: str) -> Any:
-        kind = type(self.model.nodes[node].op)
-        how = "numpy" if self.model.registry[STATE].find(kind) is None else "state"
-        yield Placement.of(self.model, [node], "cpu", how, why)
+                kind = type(self.model.nodes[first].op)
+                how = "numpy" if self.model.registry[STATE].find(kind) is None else "state"
+                yield Placement.of(whole, group.nodes, "cpu", how, hosted[first], body=body)
+            else:
+                kernels = ", ".join(launched.get(first, ())) or "it lies in what is there"
+                yield Placement.of(whole, group.nodes, self.device.name, group.kind, kernels, body=body)

@@ -81,7 +81,15 @@ class Hosted:
     why: str
 
 
-Step = Launch | Upload | Download | Hosted
+@frozen
+class Shown:
+    """Somebody looks at what a group gives, on the host, and may exchange it. ``nodes``: of the group."""
+
+    nodes: tuple[int, ...]
+    outlets: tuple[OutletId, ...]
+
+
+Step = Launch | Upload | Download | Hosted | Shown
 
 
 @frozen

@@ -8,7 +8,7 @@ from tract_core.compile.arena import ArenaPlan
 from tract_core.compile.groups import outlet_text
 from tract_core.dims import Dim
 from tract_core.model.typed import TypedModel
-from tract_cuda.program import Argument, CudaProgram, Download, Hosted, Launch, Step, Upload
+from tract_cuda.program import Argument, CudaProgram, Download, Hosted, Launch, Shown, Step, Upload
 
 
 def program_text(program: CudaProgram, model: TypedModel) -> str:
@@ -26,6 +26,8 @@ def _step_text(step: Step, model: TypedModel) -> str:
         return f"upload {outlet_text(model, step.outlet)} to {view_text(step.view)}"
     if isinstance(step, Download):
         return f"download {outlet_text(model, step.outlet)} from {view_text(step.view)}"
+    if isinstance(step, Shown):
+        return f"show {', '.join(outlet_text(model, outlet) for outlet in step.outlets)}"
     return _launch_text(step, model)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
-from tract_cuda.program import Download, Hosted, Launch, Step, Upload
+from tract_cuda.program import Download, Hosted, Launch, Shown, Step, Upload
 
 DeviceStep = Launch | Upload | Download
 
@@ -20,14 +20,14 @@ class Segment:
     steps: tuple[DeviceStep, ...]
 
 
-Piece = Segment | Hosted
+Piece = Segment | Hosted | Shown
 
 
 def pieces_of(steps: Sequence[Step]) -> Iterator[Piece]:
     """The pieces of a program, in order."""
     number, stage, here = 0, 0, list[DeviceStep]()
     for step in [*steps, None]:
-        if step is not None and not isinstance(step, Hosted):
+        if step is not None and not isinstance(step, Hosted | Shown):
             here.append(step)
             continue
         if here:
@@ -35,13 +35,15 @@ def pieces_of(steps: Sequence[Step]) -> Iterator[Piece]:
             number, here = number + 1, []
         if step is not None:
             yield step
-            stage += bool(step.node.binds)
+            stage += isinstance(step, Hosted) and bool(step.node.binds)
 
 
 def host_reads(piece: Piece) -> list[OutletId]:
     """The tensors on the host that a piece reads."""
     if isinstance(piece, Hosted):
         return list(piece.node.inputs)
+    if isinstance(piece, Shown):
+        return list(piece.outlets)
     return [one.outlet for one in piece.steps if isinstance(one, Upload)]
 
 

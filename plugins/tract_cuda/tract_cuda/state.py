@@ -18,10 +18,12 @@ from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.held import Held, owners_of
+from tract_core.runtime.parts import Part
 from tract_core.runtime.plan import TypedSimpleState
+from tract_core.runtime.protocol import Observer
 from tract_cuda.binding import bind_launch, stage_bytes
 from tract_cuda.driver.device import Graph, Memory, Pinned, Stream
-from tract_cuda.program import Download, Upload
+from tract_cuda.program import Download, Hosted, Shown, Upload
 from tract_cuda.segments import Segment
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class CudaState(TypedSimpleState):
         out: Sequence[Array] | None = None,
         *,
         symbols: Mapping[str, int] | None = None,
-        observe: Any = None,
+        observe: Observer | None = None,
     ) -> list[Array]:
         """One turn: see `PlanState.run`.
 
@@ -70,7 +72,13 @@ class CudaState(TypedSimpleState):
         with turn.going() as budget:
             held = Held(budget.room, plan.owners, owners_of(inputs))
             for piece, dying in zip(plan.pieces, plan.dying, strict=True):
-                given = self._on_device(piece, values) if isinstance(piece, Segment) else self._hosted(piece, values)
+                if isinstance(piece, Shown):
+                    shown = {outlet: values[outlet] for outlet in piece.outlets}
+                    given = dict(observe(Part(piece.nodes), shown) or {}) if observe is not None else {}
+                elif isinstance(piece, Hosted):
+                    given = self._hosted(piece, values)
+                else:
+                    given = self._on_device(piece, values)
                 values.update(given)
                 for array in given.values():
                     held.take(array)
@@ -80,7 +88,7 @@ class CudaState(TypedSimpleState):
         outputs = [values[outlet] for outlet in plan.outputs]
         return outputs if out is None else turn.outputs.fill(out, outputs)
 
-    def _hosted(self, piece: Any, values: Mapping[OutletId, Array]) -> dict[OutletId, Array]:
+    def _hosted(self, piece: Hosted, values: Mapping[OutletId, Array]) -> dict[OutletId, Array]:
         node = piece.node
         outputs = node.run(self._host, [values[outlet] for outlet in node.inputs])
         if node.binds:
