@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from tract_llvm.language.types import ElementType, element_type
-from tract_llvm.program.views import Kind, Storage, View
+from tract_llvm.program.views import Kind, Storage, View, seen
 
 from tract_core.compile.groups import Group, given_by
 from tract_core.data import Constant, DatumType
@@ -76,6 +77,13 @@ class Lowering:
             self.steps.append(copy_launch(view, copy))
             self._copies[view] = copy
         return self._copies[view]
+
+    def packed(self, view: View) -> View:
+        """A tensor without gaps: where it is part of the model, copied before the model runs."""
+        if view.is_contiguous or view.storage.kind is not Kind.CONSTANT:
+            return self.compact(view)
+        array = self._constants[view.storage.number]
+        return self.constant(np.ascontiguousarray(seen(view, np.ascontiguousarray(array))))
 
     def constant_array(self, outlet: OutletId) -> Array | None:
         """The elements of a tensor that is part of the model; ``None`` for any other."""

@@ -13,11 +13,10 @@ from tract_llvm.program.views import View
 from tract_core.compile.products import ProductAxes, is_product_of_two, moves_only, stretched_shapes
 from tract_core.data import DatumType
 from tract_core.dims import Dim
-from tract_core.frozen import frozen
-from tract_core.model.graph import OutletId
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
+from tract_cuda.group.groups import Behind
 from tract_cuda.lowering import Lowering, Site
 from tract_cuda.products.product import Product, add_product
 from tract_cuda.table import CUDA
@@ -49,18 +48,6 @@ def _lower_view(op: EinSum, site: Site) -> None:
         strides[name] = strides[name] + stride
     shape = tuple(site.node.facts[0].shape)
     site.place(replace(x, shape=shape, strides=tuple(strides[name] for name in output)))
-
-
-@frozen
-class Behind:
-    """What is computed of each element of a product. ``expression``: its first input is the sum, in the type of the op.
-
-    ``operands``: the tensors of its other inputs, stretched to the shape of the result; ``outlet``: what comes out.
-    """
-
-    expression: Expression
-    operands: tuple[OutletId, ...]
-    outlet: OutletId
 
 
 def _sums(op: EinSum) -> ElementType | None:
