@@ -12,7 +12,7 @@ from tract_llvm.program.views import Kind, Storage
 
 from tract_core.dims import evaluate
 from tract_core.frozen import frozen
-from tract_core.limits import check_room
+from tract_core.limits import check_room, check_run_time
 from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
@@ -72,6 +72,7 @@ class CudaState(TypedSimpleState):
         with turn.going() as budget:
             held = Held(budget.room, plan.owners, owners_of(inputs))
             for piece, dying in zip(plan.pieces, plan.dying, strict=True):
+                check_run_time()
                 if isinstance(piece, Shown):
                     shown = {outlet: values[outlet] for outlet in piece.outlets}
                     given = dict(observe(Part(piece.nodes), shown) or {}) if observe is not None else {}

@@ -6,7 +6,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, Final
 
@@ -30,8 +30,8 @@ _PLAIN_SHARED: Final = 48 << 10
 """Bytes of shared memory that any kernel may have without asking."""
 
 _NON_BLOCKING: Final = 1
-_THREAD_LOCAL: Final = 1
-"""How a stream is captured: what other threads do meanwhile does not matter."""
+_RELAXED: Final = 2
+"""How a stream is captured: memory may be freed meanwhile, and what other threads do does not matter."""
 
 _ERROR_LOG: Final = 5
 _ERROR_LOG_BYTES: Final = 6
@@ -153,8 +153,9 @@ class Pinned:
 
 def _free(device: Device, function: str, address: int) -> None:
     if os.getpid() == device.process:
-        device.driver.cuCtxSetCurrent(device._context)  # pyright: ignore[reportPrivateUsage]: no error from here
-        getattr(device.driver, function)(address)
+        with suppress(RunError):  # a context that is lost has freed everything
+            device.enter()
+            getattr(device.driver, function)(address)
 
 
 class Function:
@@ -207,7 +208,7 @@ class Stream:
     def capture(self) -> Generator[Capture]:
         """What is put into the stream here is not done, but becomes a graph."""
         self.device.enter()
-        self._driver.cuStreamBeginCapture(self.handle, _THREAD_LOCAL)
+        self._driver.cuStreamBeginCapture(self.handle, _RELAXED)
         found = Capture()
         try:
             yield found
@@ -217,12 +218,13 @@ class Stream:
         found.made = Graph(self.device, self._ended())
 
     def _ended(self, *, quiet: bool = False) -> int:
+        found = ctypes.c_uint64()
         try:
-            return self._driver.handle("cuStreamEndCapture", self.handle)
+            self._driver.cuStreamEndCapture(self.handle, ctypes.byref(found))
         except RunError:
-            if quiet:
-                return 0
-            raise
+            if not quiet:
+                raise
+        return found.value
 
     def event(self) -> Event:
         """A mark in what is done, which tells when that was."""
