@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from tract_llvm.elements.expressions import Expression
+from tract_llvm.fuse.known import LATE
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
@@ -15,7 +16,6 @@ from tract_core.ops.resize import Coordinates, DynResize, Resize, Scales, nearby
 from tract_core.plugins.tables import Rows
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.start import GROUPS, Start
-from tract_cpu.program.reads import LATE
 
 ROWS = Rows()
 

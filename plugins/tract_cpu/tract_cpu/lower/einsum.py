@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from tract_llvm.elements.expressions import Expression
+from tract_llvm.fuse.code_size import CHEAP
 from tract_llvm.language.types import ElementType
 from tract_llvm.program.loops import Loop, collapsed
 from tract_llvm.program.views import Address, View
@@ -23,7 +24,6 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.caches import LINE
 from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.map import map_step
-from tract_cpu.group.code_size import CHEAP
 from tract_cpu.group.dots import factor_of, grouping_for
 from tract_cpu.group.einsum import Product
 from tract_cpu.group.groups import Gates, Products

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 from tract_llvm.elements.expressions import widest_bits
+from tract_llvm.fuse.known import LATE
 from tract_llvm.language.types import F64, INDEX, ElementType, numpy_type
 from tract_llvm.program.loops import collapsed
 from tract_llvm.program.views import View
@@ -39,7 +40,7 @@ from tract_cpu.place.chain import PlacedChain, near, placed
 from tract_cpu.place.wholes import result_for
 from tract_cpu.program.arguments import Given, arguments, each_target
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
+from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import CPU
 
 ROWS = Rows()

@@ -6,22 +6,21 @@ so all of them can be computed where the first one stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
-
-from tract_llvm.elements.expressions import ELEMENTS
 
 from tract_core.compile.groups import neighbours, outlet_text
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_cpu.group.chain import OperandFn, applied_text
-from tract_cpu.group.code_size import MOST_CODE, code_size
-from tract_cpu.group.nest import NESTS, Nest, Unknown
-from tract_cpu.group.walk import Walk
-from tract_cpu.kernels.rows import Fold, Load, RowStep
-from tract_cpu.program.form import Form
+from tract_core.plugins.registry import Registry
+from tract_llvm.elements.expressions import ELEMENTS
+from tract_llvm.fuse.chain import OperandFn, applied_text
+from tract_llvm.fuse.code_size import MOST_CODE, code_size
+from tract_llvm.fuse.nest import NESTS, Nest, Unknown
+from tract_llvm.fuse.steps import Fold, Load, RowStep
+from tract_llvm.fuse.walk import Walk
 
 MOST_OF_ROWS: Final = 2 * MOST_CODE
 """How much code a program for rows may be, loads included."""
@@ -29,7 +28,7 @@ MOST_OF_ROWS: Final = 2 * MOST_CODE
 
 @frozen
 class Operand:
-    """A tensor that is loaded. ``shape``: what it is stretched to, channels not cut."""
+    """A tensor that is loaded. ``shape``: what it is stretched to, as the model has it."""
 
     outlet: OutletId
     shape: tuple[Dim, ...]
@@ -37,24 +36,22 @@ class Operand:
 
 @frozen
 class Region:
-    """``steps``, ``tensors``, ``axes``, ``form``: as in `Nest`, of which this is the whole.
+    """``steps``, ``tensors``, ``shape``, ``axes``: as in `Nest`, of which this is the whole.
 
-    ``shape``: of the tensors, with blocks of channels where there are some. ``values``: the numbers of the values that
-    are outlets of nodes, in the order in which these joined.
+    ``values``: the numbers of the values that are outlets of nodes, in the order in which these joined.
     """
 
     steps: tuple[RowStep, ...]
     tensors: tuple[object, ...]
     shape: tuple[Dim, ...]
     axes: frozenset[int]
-    form: Form | None
     values: tuple[tuple[OutletId, int], ...]
 
     @staticmethod
     def of(nest: Nest, values: Mapping[OutletId, int]) -> Region:
         """What a nest has become."""
         axes = frozenset[int]() if nest.axes is None else nest.axes
-        return Region(tuple(nest.steps), tuple(nest.tensors), nest.shape, axes, nest.form, tuple(values.items()))
+        return Region(tuple(nest.steps), tuple(nest.tensors), nest.shape, axes, tuple(values.items()))
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -77,20 +74,22 @@ class Region:
         return applied_text(step)
 
 
-def region_from(walk: Walk, first: int, operand: OperandFn, form: Form | None = None) -> Region | None:
+NestOf = Callable[[Registry, Sequence[Dim]], Nest | None]
+"""The nest for tensors of a shape; ``None`` where there is none."""
+
+
+def region_from(walk: Walk, first: int, operand: OperandFn, nest_of: NestOf = Nest) -> Region | None:
     """The program for rows that begins with a node; ``None`` where there is none, or where nothing is reduced.
 
-    ``operand``: whether a tensor can be read there. ``form``: that of tensors in blocks of channels, on which the
-    program works.
+    ``operand``: whether a tensor can be read there.
     """
     model = walk.model
     node = model.nodes[first]
     reduces = model.registry[NESTS].find(type(node.op)) is not None
     shape = tuple(model.outlet_fact(node.inputs[0] if reduces else OutletId(first)).shape)
-    if form is not None and (len(shape) <= form.axis or shape[form.axis] != form.channels):
-        return None
-    growing = _Growing(walk, Nest(model.registry, shape, form), operand)
-    if not growing.join(node):
+    nest = nest_of(model.registry, shape)
+    growing = None if nest is None else _Growing(walk, nest, operand)
+    if growing is None or not growing.join(node):
         return None
     neighbours(model, node.inputs[:1] if reduces else (), [first], growing.join)
     return Region.of(growing.nest, growing.values) if growing.nest.axes is not None else None

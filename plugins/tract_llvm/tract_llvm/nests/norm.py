@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from tract_llvm.language.types import ElementType
-
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.elementwise import Rsqrt
 from tract_core.ops.norm import RmsNorm
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows
-from tract_cpu.group.nest import Nest, nests
-from tract_cpu.lower.softmax import narrowed, widened
+from tract_llvm.fuse.nest import Nest, nests
+from tract_llvm.language.types import ElementType
+from tract_llvm.nests.softmax import narrowed, widened
 
 ROWS = Rows()
 

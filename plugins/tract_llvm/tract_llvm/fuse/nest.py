@@ -1,16 +1,14 @@
 """What is computed along some axes of tensors of one shape: element by element, and reduced to one per row.
 
-A row is all positions that differ in the reduced axes only. The table ``cpu_nests`` says, for a type of operators that
+A row is all positions that differ in the reduced axes only. The table ``nests`` says, for a type of operators that
 reduce, along which axes, and what it is in terms of loads, single operators on elements, and reductions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
-
-from tract_llvm.elements.expressions import element_of
-from tract_llvm.language.types import ElementType
+from copy import copy
+from typing import Any, Self
 
 from tract_core.dims import Dim, is_one
 from tract_core.frozen import frozen
@@ -18,8 +16,9 @@ from tract_core.model.op import TypedOp
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.registry import Registry
 from tract_core.plugins.tables import Rows, TableKey
-from tract_cpu.kernels.rows import Fold, Load, RowStep
-from tract_cpu.program.form import Form
+from tract_llvm.elements.expressions import element_of
+from tract_llvm.fuse.steps import Fold, Load, RowStep
+from tract_llvm.language.types import ElementType
 
 NestFn = Callable[[Any, "Nest", int, ElementType], int]
 """``(op, nest, x, result) -> y``: numbers of values, and the type of the result. Raises `Unknown`."""
@@ -43,7 +42,7 @@ def _nest_row(key: str, value: object) -> str | None:
     return None if isinstance(value, NestRow) else f"is a {type(value).__name__}, wanted a NestRow"
 
 
-NESTS: TableKey[type, NestRow] = TableKey("cpu_nests", "what an operator that reduces is made of", _nest_row)
+NESTS: TableKey[type, NestRow] = TableKey("nests", "what an operator that reduces is made of", _nest_row)
 
 
 def nests(rows: Rows, axes: AxesFn, *types: type[TypedOp]) -> Callable[[NestFn], NestFn]:
@@ -59,7 +58,7 @@ def nests(rows: Rows, axes: AxesFn, *types: type[TypedOp]) -> Callable[[NestFn],
 
 @frozen
 class Number:
-    """One number, of a type of floats that NumPy has, as what is loaded."""
+    """One number, ``value``, of a type of floats that NumPy has, as what is loaded."""
 
     value: float
     element: ElementType
@@ -71,23 +70,20 @@ class Number:
 class Nest:
     """A program for rows while it is made. ``shape``: of the tensors; ``axes``: the reduced ones, once they are known.
 
-    ``form``: how channels are cut into blocks, where they are; ``shape`` is that of views then.
-    ``steps``: how each value comes about, by numbers. ``tensors``: what is loaded, by whatever names it.
+    ``steps``: how each value comes about, by numbers. ``tensors``: what is loaded, by whatever names it. A compiler
+    that has tensors in another form derives from it.
     """
 
-    def __init__(self, registry: Registry, shape: Sequence[Dim], form: Form | None = None) -> None:
-        self.registry = registry
-        self.form = form
-        self.shape = tuple(form.shape(shape) if form else shape)
+    def __init__(self, registry: Registry, shape: Sequence[Dim]) -> None:
+        self.registry, self.shape = registry, tuple(shape)
         self.axes: frozenset[int] | None = None
         self.steps: list[RowStep] = []
         self.tensors: list[Hashable] = []
         self._numbers: dict[RowStep, int] = {}
 
-    def copy(self) -> Nest:
+    def copy(self) -> Self:
         """Another one with the same steps, to which more can be added."""
-        found = Nest(self.registry, ())
-        found.form, found.shape, found.axes = self.form, self.shape, self.axes
+        found = copy(self)
         found.steps, found.tensors, found._numbers = list(self.steps), list(self.tensors), dict(self._numbers)
         return found
 
@@ -101,18 +97,11 @@ class Nest:
         return tuple(1 if axis in (self.axes or ()) else size for axis, size in enumerate(self.shape))
 
     def shape_in(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
-        """A shape, as the nest sees it; that of a tensor that cannot be cut like the others, as it is."""
-        form, shape = self.form, tuple(shape)
-        fits = form is not None and len(shape) == len(self.shape) - 1 and shape[form.axis] == form.channels
-        return form.shape(shape) if form is not None and fits else shape
+        """The shape of a tensor, as the nest sees it."""
+        return tuple(shape)
 
     def along(self, axes: Sequence[int]) -> bool:
-        """Whether the nest reduces along these axes, or may from now on. Axes of size 1 count for nothing.
-
-        Channels are not summed across blocks.
-        """
-        if self.form is not None and self.form.axis in axes:
-            return False
+        """Whether the nest reduces along these axes, or may from now on. Axes of size 1 count for nothing."""
         wanted = frozenset(axis for axis in axes if not is_one(self.shape[axis]))
         if self.axes is None:
             self.axes = wanted

@@ -6,10 +6,7 @@ the same. The time to compile a kernel grows with its code, and faster than that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
-
-from tract_llvm.elements.expressions import Apply
 
 from tract_core.model.const import Const
 from tract_core.ops.binary import (
@@ -35,8 +32,8 @@ from tract_core.ops.binary import (
 from tract_core.ops.cast import Cast
 from tract_core.ops.elementwise import Abs, BitNot, IsInf, IsNan, LeakyRelu, Neg, Not, Square
 from tract_core.ops.iff import Iff
-from tract_cpu.cpu_only.composed import Composed
-from tract_cpu.kernels.rows import RowStep
+from tract_llvm.elements.expressions import Apply, Composite
+from tract_llvm.fuse.steps import RowStep
 
 CHEAP: Final = frozenset({
     Add, And, BitAnd, BitOr, BitXor, Eq, Ge, Gt, Le, Lt, Max, Min, Mul, Ne, Or, Sub, SubF, Xor,
@@ -57,7 +54,6 @@ _COSTLY: Final = 4
 
 def code_size(step: RowStep) -> int:
     """How much code a step is: 1 for a load, a sum or a cheap operator."""
-    if isinstance(step, Apply) and isinstance(step.op, Composed):
-        inner: Sequence[Apply] = step.op.expression.steps
-        return sum(1 if isinstance(one.op, Const) else code_size(one) for one in inner)
+    if isinstance(step, Apply) and isinstance(step.op, Composite):
+        return sum(1 if isinstance(one.op, Const) else code_size(one) for one in step.op.expression.steps)
     return _COSTLY if isinstance(step, Apply) and type(step.op) not in CHEAP else 1

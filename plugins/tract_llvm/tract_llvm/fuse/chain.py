@@ -9,10 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from tract_llvm.elements.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of
-from tract_llvm.language.types import ElementType, element_type
-from tract_llvm.language.values import Value
-
 from tract_core.compile.chains import chain_behind
 from tract_core.compile.groups import outlet_text
 from tract_core.data import Constant
@@ -22,10 +18,12 @@ from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.op_text import describe
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_cpu.cpu_only.on_steps import Dequantize
-from tract_cpu.group.code_size import MOST_CODE, code_size
-from tract_cpu.group.known import Known
-from tract_cpu.group.walk import Walk
+from tract_llvm.elements.expressions import ELEMENTS, QUANTIZED, Apply, Expression, element_of
+from tract_llvm.fuse.code_size import MOST_CODE, code_size
+from tract_llvm.fuse.known import Known
+from tract_llvm.fuse.walk import Walk
+from tract_llvm.language.types import ElementType, element_type
+from tract_llvm.language.values import Value
 
 
 @frozen
@@ -96,22 +94,15 @@ def chain_from(walk: Walk, node: int, operand: OperandFn) -> Chain | None:
 def extended(walk: Walk, chain: Chain, operand: OperandFn) -> Chain:
     """The chain with all nodes behind it that can be computed along, until it is `MOST_CODE`.
 
-    It does not end by making integers wider, which whoever reads them does as quickly, and from less memory.
+    It does not end where the compiler says that this is of no use (`Walk.ends`).
     """
     growing = _Growing(walk, chain, operand)
-    mark = narrow = growing.mark()
+    mark = end = growing.mark()
     for _ in chain_behind(walk, chain.outlet, growing.take):
         mark = growing.mark()
-        if not _widens(walk.model, mark.outlet) or not narrow.steps:
-            narrow = mark
-    return growing.chain(narrow)
-
-
-def _widens(model: TypedModel, outlet: OutletId) -> bool:
-    node = model.nodes[outlet.node]
-    return (
-        isinstance(node.op, Dequantize) and model.outlet_fact(node.inputs[0]).datum_type.itemsize < node.op.to.itemsize
-    )
+        if walk.ends(mark.outlet) or not end.steps:
+            end = mark
+    return growing.chain(end)
 
 
 class _Mark(NamedTuple):

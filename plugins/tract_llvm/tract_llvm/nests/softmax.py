@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tract_llvm.language.types import ElementType
-
 from tract_core.data import DatumType
 from tract_core.ops.binary import Mul, Sub
 from tract_core.ops.cast import Cast
@@ -11,7 +9,8 @@ from tract_core.ops.elementwise import Exp, Ln, Recip
 from tract_core.ops.reduce import Reducer
 from tract_core.ops.softmax import LogSoftmax, Softmax, SoftmaxOp
 from tract_core.plugins.tables import Rows
-from tract_cpu.group.nest import Nest, nests
+from tract_llvm.fuse.nest import Nest, nests
+from tract_llvm.language.types import ElementType
 
 ROWS = Rows()
 

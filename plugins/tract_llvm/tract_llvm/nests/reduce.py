@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tract_llvm.language.types import ElementType
-
 from tract_core.ops.reduce import Reduce
 from tract_core.plugins.tables import Rows
-from tract_cpu.group.nest import Nest, nests
+from tract_llvm.fuse.nest import Nest, nests
+from tract_llvm.language.types import ElementType
 
 ROWS = Rows()
 
