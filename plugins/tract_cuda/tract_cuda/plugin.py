@@ -12,8 +12,11 @@ from tract_core.plugins.index import read_index
 _LOWERED: Final = ("axis", "broadcast", "conv", "einsum", "slice")
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 
-_KINDS: Final = ("elementwise",)
+_KINDS: Final = ("conv", "einsum", "elementwise")
 """Modules of `tract_cuda.lower` that say which kernels compute groups of some kinds."""
+
+_GROUPS: Final = ("conv", "einsum")
+"""Modules of `tract_cuda.group` that say which groups begin with an operator."""
 
 
 @hookimpl
@@ -31,13 +34,18 @@ def tract_runtimes() -> Mapping[str, RuntimeOffer]:
 @hookimpl
 def tract_tables() -> Mapping[str, str]:
     """What the compiler asks about operators."""
-    return {"cuda": "tract_cuda.table:CUDA", "cuda_kinds": "tract_cuda.table:KINDS"}
+    return {
+        "cuda": "tract_cuda.table:CUDA",
+        "cuda_groups": "tract_cuda.table:STARTS",
+        "cuda_kinds": "tract_cuda.table:KINDS",
+    }
 
 
 def row_modules() -> Mapping[str, Sequence[str]]:
     """How the compiler computes the operators of the core."""
     return {
         "cuda": [f"tract_cuda.lower.{family}" for family in _LOWERED],
+        "cuda_groups": [f"tract_cuda.group.{family}" for family in _GROUPS],
         "cuda_kinds": [f"tract_cuda.lower.{family}" for family in _KINDS],
     }
 

@@ -1,7 +1,8 @@
 """The tables that say which operators and groups there are kernels for.
 
 ``cuda``: a function ``(op, site)`` that adds launches, or that adds nothing and says why there are none.
-``cuda_kinds``: the same for groups, by their class. What has no row is left to the host.
+``cuda_kinds``: the same for groups, by their class. ``cuda_groups``: a function ``(op, grouping, node)`` that gives the
+group which begins with a node, or ``None``. What has no row is alone, or left to the host.
 """
 
 from __future__ import annotations
@@ -20,3 +21,10 @@ KindFn = Callable[[Any], str | None]
 """``(site) -> why not``."""
 
 KINDS: TableKey[type, KindFn] = TableKey("cuda_kinds", "how kernels for GPUs compute groups of a kind", function_row)
+
+StartFn = Callable[[Any, Any, Any], Any]
+"""``(op, grouping, node) -> group``: see `tract_cuda.group.grouping.CudaGrouping`."""
+
+STARTS: TableKey[type, StartFn] = TableKey(
+    "cuda_groups", "which group of kernels for GPUs begins with it", function_row
+)

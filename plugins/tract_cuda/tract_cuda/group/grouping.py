@@ -14,7 +14,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.runtime.host import HostNode
 from tract_cuda.group.groups import Alone, Behind, Elements, Host
 from tract_cuda.lowering import Target
-from tract_cuda.table import CUDA
+from tract_cuda.table import CUDA, STARTS
 
 MOST_STEPS = 40
 """How many operators a chain has at most."""
@@ -38,8 +38,11 @@ class CudaGrouping(Grouping[Group]):
         if why is not None:
             self._known |= node.binds
             return Host((node.node,), why)
-        row = self.model.registry[CUDA].find(type(typed.op))
-        if row is not None:
+        start = self.model.registry[STARTS].find(type(typed.op))
+        found = start(typed.op, self, typed) if start is not None and node.node not in self._refused else None
+        if found is not None:
+            return found
+        if self.model.registry[CUDA].find(type(typed.op)) is not None:
             return Alone((node.node,))
         chain = self._chain(typed)
         return chain if chain is not None else Host((node.node,), "there is no kernel for this operator yet")
@@ -59,11 +62,16 @@ class CudaGrouping(Grouping[Group]):
         step = self._applied(node, types, range(len(types)))
         if step is None or self.model.registry[ELEMENTS].find(type(node.op)) is None:
             return None
-        growing = _Growing(self, Behind(Expression(tuple(types), (step,)), tuple(node.inputs), OutletId(node.id)))
-        nodes = [node.id]
-        if node.id not in self._refused:
-            nodes += [one.id for one in chain_behind(self, OutletId(node.id), growing.take)]
-        return Elements(tuple(nodes), growing.behind())
+        start = Behind(Expression(tuple(types), (step,)), tuple(node.inputs), OutletId(node.id))
+        if node.id in self._refused:
+            return Elements((node.id,), start)
+        return Elements(*self.extended(node, start))
+
+    def extended(self, node: TypedNode, start: Behind) -> tuple[tuple[int, ...], Behind]:
+        """The nodes of a group that begins with one, and what is computed behind it. ``start``: what it computes."""
+        growing = _Growing(self, start)
+        behind = [one.id for one in chain_behind(self, OutletId(node.id), growing.take)]
+        return (node.id, *behind), growing.behind()
 
     def applied(self, node: TypedNode, types: Sequence[ElementType], operands: Sequence[int]) -> Apply | None:
         """A node as a step on elements of these types; ``None`` where no kernel can compute it."""
@@ -102,8 +110,8 @@ class _Growing:
         if len(self._steps) >= MOST_STEPS or len(known) < len(others) or not all(map(self._grouping.has, others)):
             return False
         place = {one: len(self._inputs) + number for number, one in enumerate(others)}
-        place[self._outlet] = _FIRST + len(self._steps) - 1
-        known[self._outlet] = self._steps[-1].result
+        place[self._outlet] = _FIRST + len(self._steps) - 1 if self._steps else 0
+        known[self._outlet] = self._steps[-1].result if self._steps else self._inputs[0]
         step = self._grouping.applied(node, [known[one] for one in node.inputs], [place[one] for one in node.inputs])
         if step is None:
             return False

@@ -58,5 +58,15 @@ class Epilogue(Group):
 
 
 @frozen
+class Products(Epilogue):
+    """A sum of products of two factors: the first input of the expression is the sum."""
+
+
+@frozen
+class Convolved(Epilogue):
+    """A convolution: the first input of the expression is the sum of a window, the second one the bias."""
+
+
+@frozen
 class Elements(Epilogue):
     """A chain that begins with an element-wise node: all inputs of the expression are operands."""

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tract_llvm.elements.expressions import Expression, element_of
-from tract_llvm.language.types import ElementType, element_type
+from tract_llvm.language.types import ElementType
+from tract_llvm.program.loops import collapsed
 from tract_llvm.program.views import View
 
-from tract_core.data import DatumType
 from tract_core.dims import Dim, product
 from tract_core.frozen import frozen
-from tract_core.ops.binary import Add
-from tract_core.ops.conv import Conv, sum_type
-from tract_core.ops.expect import wide
+from tract_core.ops.conv import Conv
 from tract_core.ops.pool_spec import AxisPlan
 from tract_core.plugins.tables import Rows
-from tract_cuda.group.groups import Behind
+from tract_cuda.group.conv import biased, sums_of
+from tract_cuda.group.groups import Behind, Convolved
 from tract_cuda.kernels.unfold import THREADS, UnfoldPlan
 from tract_cuda.kernels.window import THREADS as WINDOW_THREADS
 from tract_cuda.kernels.window import WindowPlan
 from tract_cuda.lowering import Lowering, Site
 from tract_cuda.maps import is_multiple
 from tract_cuda.products.product import Product, add_product
-from tract_cuda.table import CUDA
+from tract_cuda.table import CUDA, KINDS
 
 ROWS = Rows()
 
@@ -37,37 +35,29 @@ ACCESS_BYTES = 16
 
 @ROWS.row(CUDA, Conv)
 def lower_conv(op: Conv, site: Site) -> str | None:
-    """A convolution with its bias."""
+    """A convolution that nothing is computed behind."""
+    model = site.lowering.model
     if op.q_output is not None:
         return "there are no kernels for quantised convolutions yet"
-    sums = _sums(op, site)
-    behind = None if sums is None else with_bias(site, sums)
-    if sums is None or behind is None:
-        return "kernels do not sum in that type"
+    start = biased(op, model, model.nodes[site.node.node])
+    return "kernels do not sum in that type" if start is None else _lower(op, site, start)
+
+
+@ROWS.row(KINDS, Convolved)
+def lower_convolved(site: Site) -> str | None:
+    """A convolution, and what is computed behind it."""
+    group, op = site.group, site.node.op
+    assert isinstance(group, Convolved) and isinstance(op, Conv)  # noqa: PT018 (as the tables say)
+    return _lower(op, site, group.behind)
+
+
+def _lower(op: Conv, site: Site, behind: Behind) -> str | None:
+    sums = sums_of(site.lowering.model, site.lowering.model.nodes[site.node.node])
+    assert sums is not None, "groups are made where there is such a type"
     parts = parts_of(op, site)
     if not isinstance(parts.each, int) or parts.each > FEW_CHANNELS:
         return _as_product(site, parts, sums, behind)
     return _by_windows(site, parts, sums, behind)
-
-
-def _sums(op: Conv, site: Site) -> ElementType | None:
-    """In which type products are summed."""
-    kinds = [site.lowering.model.outlet_fact(one).datum_type.storage for one in site.node.inputs[:2]]
-    found = element_type(DatumType.from_numpy(wide(sum_type(*kinds).numpy)))
-    return None if found is None or found.is_carried else found
-
-
-def with_bias(site: Site, sums: ElementType) -> Behind | None:
-    """The sum of each window plus the bias, rounded to the type of the result."""
-    bias, result = (site.lowering.element(one) for one in (site.node.inputs[2], site.outlet))
-    if bias is None or result is None:
-        return None
-    added = element_of(site.lowering.model.registry, Add(), [sums, bias], result)
-    if added is None:
-        return None
-    return Behind(
-        Expression((sums, bias), (added.applied(Add(), (0, 1), result),)), (site.node.inputs[2],), site.outlet
-    )
 
 
 @frozen
@@ -76,7 +66,7 @@ class Parts:
 
     ``data``: [batch, spatial ..., channels]; ``weights``: [outputs, channels of a group, window ...]; ``axes``: the
     spatial ones; ``groups``: of channels; ``each``: how many input channels a group has; ``shape``: of the result, as
-    the data's axes; ``back``: its axes in the order of the operator.
+    the data's axes; ``order``: where these are in the operator's, with a batch; ``back``: its axes among these.
     """
 
     data: View
@@ -85,6 +75,7 @@ class Parts:
     groups: int
     each: Dim
     shape: tuple[Dim, ...]
+    order: tuple[int, ...]
     back: tuple[int, ...]
 
     @property
@@ -112,7 +103,7 @@ def parts_of(op: Conv, site: Site) -> Parts:
     kernel = [op.kernel_format.o_axis(rank + 2), op.kernel_format.i_axis(rank + 2), *range(start, start + rank)]
     weights = weights.transposed(kernel)
     shape = tuple(result[axis] for axis in order)
-    return Parts(x.transposed(order), weights, axes, op.group, weights.shape[1], shape, back)
+    return Parts(x.transposed(order), weights, axes, op.group, weights.shape[1], shape, order, back)
 
 
 def placed_result(site: Site, parts: Parts, behind: Behind) -> View:
@@ -122,9 +113,18 @@ def placed_result(site: Site, parts: Parts, behind: Behind) -> View:
     return found
 
 
-def per_output(lowering: Lowering, parts: Parts, behind: Behind) -> list[View]:
-    """The operands of what is behind: the bias, in the shape of the result."""
-    return [lowering.compact(lowering.view(one)).stretched(parts.shape) for one in behind.operands]
+def operands_of(site: Site, parts: Parts, behind: Behind) -> list[View]:
+    """The operands of what is behind, in the shape of the result: the bias, which comes first, and whole tensors."""
+    lowering = site.lowering
+    bias, *others = behind.operands
+    shape = tuple(lowering.model.outlet_fact(site.outlet).shape)
+    found = [lowering.compact(lowering.view(bias)).stretched(parts.shape)]
+    for outlet in others:
+        view = lowering.view(outlet).stretched(shape)
+        if len(shape) < len(parts.shape):
+            view = replace(view, shape=(1, *shape), strides=(0, *view.strides))
+        found.append(view.transposed(parts.order))
+    return found
 
 
 # ---- window by window
@@ -132,7 +132,7 @@ def per_output(lowering: Lowering, parts: Parts, behind: Behind) -> list[View]:
 
 def _by_windows(site: Site, parts: Parts, sums: ElementType, behind: Behind) -> str | None:
     plan = WindowPlan(parts.data.element, parts.weights.element, sums, parts.window, behind.expression)
-    operands = per_output(site.lowering, parts, behind)
+    operands = operands_of(site, parts, behind)
     result = placed_result(site, parts, behind)
     batch, *_, outputs = parts.shape
     count = product(parts.shape)
@@ -167,17 +167,21 @@ def _as_product(site: Site, parts: Parts, sums: ElementType, behind: Behind) -> 
     right = _packed(lowering, parts, depth)
     each = parts.outputs // groups
     columns = (groups, rows, each)
-    operands = tuple(_of_groups(view, columns, each) for view in per_output(lowering, parts, behind))
+    operands = tuple(_of_groups(lowering, view, columns, each) for view in operands_of(site, parts, behind))
     result = placed_result(site, parts, behind)
     strides = (each, parts.outputs, 1)
     shaped = replace(result, shape=columns, strides=strides)
     return add_product(lowering, Product(left, right, operands, shaped, sums, behind.expression), site.group.nodes)
 
 
-def _of_groups(view: View, shape: tuple[Dim, ...], each: Dim) -> View:
-    """An operand with one number per output channel, or one for all, as [groups, rows, outputs of a group]."""
-    step = view.strides[-1]
-    return replace(view, shape=shape, strides=(step * each, 0, step))
+def _of_groups(lowering: Lowering, view: View, shape: tuple[Dim, ...], each: Dim) -> View:
+    """An operand in the shape of the result as [groups, rows, outputs of a group]."""
+    rows = collapsed(view.shape[:-1], [view.strides[:-1]])
+    if len(rows) > 1:
+        view = lowering.compact(view)
+        rows = collapsed(view.shape[:-1], [view.strides[:-1]])
+    step, along = view.strides[-1], rows[0].strides[0] if rows else 0
+    return replace(view, shape=shape, strides=(step * each, along, step))
 
 
 def _windows(site: Site, parts: Parts, rows: Dim, depth: Dim) -> View:

@@ -5,39 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tract_llvm.elements.expressions import Expression
-from tract_llvm.language.types import ElementType, element_type
+from tract_llvm.language.types import ElementType
 from tract_llvm.program.loops import collapsed
 from tract_llvm.program.views import View
 
-from tract_core.compile.products import ProductAxes, is_product_of_two, moves_only, stretched_shapes
-from tract_core.data import DatumType
+from tract_core.compile.products import ProductAxes, moves_only, stretched_shapes
 from tract_core.dims import Dim
 from tract_core.ops.einsum import EinSum
-from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
-from tract_cuda.group.groups import Behind
+from tract_cuda.group.einsum import product_of, sums_of
+from tract_cuda.group.groups import Behind, Products
 from tract_cuda.lowering import Lowering, Site
 from tract_cuda.products.product import Product, add_product
-from tract_cuda.table import CUDA
+from tract_cuda.table import CUDA, KINDS
 
 ROWS = Rows()
 
 
 @ROWS.row(CUDA, EinSum)
 def lower_einsum(op: EinSum, site: Site) -> str | None:
-    """A product of two matrices, or of many pairs of them; a view where there is one factor."""
-    facts = [site.lowering.model.outlet_fact(outlet) for outlet in site.node.inputs]
+    """A view, where there is one factor; a product of two that nothing is computed behind."""
+    lowering = site.lowering
+    facts = [lowering.model.outlet_fact(outlet) for outlet in site.node.inputs]
     if op.q_output is not None:
         return "there are no kernels for quantised sums of products yet"
     if moves_only(op, facts, site.node.facts[0]):
         return _lower_view(op, site)
-    if not is_product_of_two(op, facts):
-        return "it is no product of two factors"
-    element, sums = site.lowering.element(site.outlet), _sums(op)
-    if element is None or sums is None or sums.is_carried:
-        return "kernels do not sum in that type"
-    return lower_product(op, site, Behind(Expression((element,)), (), site.outlet))
+    start = product_of(op, lowering.model, lowering.model.nodes[site.node.node])
+    return "it is no product of two factors that kernels sum" if start is None else lower_product(op, site, start)
+
+
+@ROWS.row(KINDS, Products)
+def lower_products(site: Site) -> str | None:
+    """A product of two, and what is computed behind it."""
+    group, op = site.group, site.node.op
+    assert isinstance(group, Products) and isinstance(op, EinSum)  # noqa: PT018 (as the tables say)
+    return lower_product(op, site, group.behind)
 
 
 def _lower_view(op: EinSum, site: Site) -> None:
@@ -48,10 +51,6 @@ def _lower_view(op: EinSum, site: Site) -> None:
         strides[name] = strides[name] + stride
     shape = tuple(site.node.facts[0].shape)
     site.place(replace(x, shape=shape, strides=tuple(strides[name] for name in output)))
-
-
-def _sums(op: EinSum) -> ElementType | None:
-    return element_type(DatumType.from_numpy(wide(op.acc.numpy)))
 
 
 def lower_product(op: EinSum, site: Site, behind: Behind) -> str | None:
@@ -73,7 +72,7 @@ def lower_product(op: EinSum, site: Site, behind: Behind) -> str | None:
     operands = tuple(
         _matrices(lowering, lowering.view(one).stretched(shape), output, groups, sizes) for one in behind.operands
     )
-    sums = _sums(op)
+    sums = sums_of(op)
     assert sums is not None, "it was looked at"
     result = _result(lowering, behind, output, groups, sizes)
     return add_product(lowering, Product(left, right, operands, result, sums, behind.expression), site.group.nodes)
