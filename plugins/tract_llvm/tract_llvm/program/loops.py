@@ -10,7 +10,7 @@ from tract_core.frozen import frozen
 
 @frozen
 class Loop:
-    """One loop of ``size`` rounds. ``strides``: for each tensor, how far apart its elements are from one round to the next."""
+    """One loop of ``size`` rounds. ``strides``: for each tensor, how far apart its elements are in two rounds."""
 
     size: Dim
     strides: tuple[Dim, ...]
