@@ -58,7 +58,7 @@ class Address:
 
 @frozen
 class View:
-    """A tensor in memory, of a shape. ``strides``: in elements, per axis, 0 where it repeats; ``offset``: in elements."""
+    """A tensor in memory, of a shape. ``strides``: in elements, 0 along axes that repeat; ``offset``: in elements."""
 
     storage: Storage
     element: ElementType
