@@ -26,7 +26,7 @@ from tract_cuda.driver.device import Device, Function, Stream
 from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.lowering import Target
 from tract_cuda.program import Hosted, Launch
-from tract_cuda.ptx import written
+from tract_cuda.ptx import ptx_for
 from tract_cuda.segments import Segment, dying_after, pieces_of
 from tract_cuda.state import CudaState
 
@@ -94,7 +94,7 @@ class CudaPlan(TypedSimplePlan):
         stream.launch(function, bound.grid, values)
 
     def _function(self, kernel: KernelPlan, wide: bool) -> Function:
-        return self.device.function(written(kernel, self.target.arch, wide=wide))
+        return self.device.function(ptx_for(kernel, self.target.arch, wide=wide))
 
     def _uploaded(self) -> tuple[Any, list[int]]:
         """All weights in one piece of memory of the device."""

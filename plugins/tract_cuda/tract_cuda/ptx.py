@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
+from tract_llvm.elements.plan_text import plan_text
 from tract_llvm.llvm import LOCK, binding
+from tract_llvm.objects.cache import cache_here
 from tract_llvm.objects.library import module_text
+from tract_llvm.objects.origins import key_of_code
 
 from tract_core.frozen import frozen
 from tract_cuda.kernels.kernel import KernelPlan
@@ -26,8 +29,20 @@ class Ptx:
     shared_bytes: int
 
 
+def ptx_for(plan: KernelPlan, arch: Arch, *, wide: bool = False) -> Ptx:
+    """A kernel as PTX, out of the cache where it is kept. ``wide``: whether positions are i64."""
+    kept, key = cache_here(), key_of_code(type(plan), f"{plan_text(plan)}{' wide' if wide else ''}", arch)
+    content = kept.get(key)
+    if content is not None:
+        head, _, text = content.decode().partition("\n")
+        return Ptx(plan.name, text, plan.threads, int(head))
+    found = written(plan, arch, wide=wide)
+    kept.put(key, f"{found.shared_bytes}\n{found.text}".encode())
+    return found
+
+
 def written(plan: KernelPlan, arch: Arch, *, wide: bool = False) -> Ptx:
-    """A kernel as PTX for an architecture. ``wide``: whether positions are i64."""
+    """The same, written anew."""
     kernels: list[Kernel] = []
 
     def emit(module: Any) -> None:
@@ -36,7 +51,7 @@ def written(plan: KernelPlan, arch: Arch, *, wide: bool = False) -> Ptx:
         k.finish()
         kernels.append(k)
 
-    text = module_text(emit).replace("ptx_kernel void", "ptx_kernel void", 1)
+    text = module_text(emit)
     (k,) = kernels
     return Ptx(plan.name, ptx_of(_bounded(text, plan), arch), plan.threads, k.shared_bytes)
 

@@ -7,12 +7,11 @@ from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any, Final, cast
 
+from tract_core.data import Constant
+from tract_core.model.fields import field_names
 from tract_llvm.elements.expressions import Apply, Expression, step_text
 from tract_llvm.language.types import ElementType
 from tract_llvm.objects.origins import origin_of
-
-from tract_core.data import Constant
-from tract_core.model.fields import field_names
 
 
 def plan_text(plan: object) -> str:
