@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from tract_llvm.language.types import ElementType, element_type
+from tract_llvm.language.types import I32, ElementType, element_type
 from tract_llvm.program.views import Kind, Storage, View, seen
 
 from tract_core.compile.groups import Group, given_by
@@ -123,6 +123,13 @@ class Lowering:
         """Memory for what is between kernels."""
         self._arena.append(product(shape) * element.bytes)
         return View.contiguous(Storage(Kind.ARENA, len(self._arena) - 1), element, shape)
+
+    def status(self) -> View:
+        """A number that is 0; what a kernel writes there says that it refused to do its work, as an index was wrong.
+
+        Then the node executor does the turn, and says what is wrong.
+        """
+        return View.contiguous(Storage(Kind.STATUS, 0), I32, (1,))
 
     def put(self, outlet: OutletId, view: View) -> None:
         """A tensor lies there, as a part of another one, or in another order."""

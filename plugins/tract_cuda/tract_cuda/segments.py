@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tract_llvm.program.views import Kind
+
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
-from tract_cuda.program import Download, Hosted, Launch, Shown, Step, Upload
+from tract_cuda.program import Download, Hosted, Launch, Shown, Step, Upload, storages_of
 
 DeviceStep = Launch | Upload | Download
 
@@ -18,6 +20,12 @@ class Segment:
     number: int
     stage: int
     steps: tuple[DeviceStep, ...]
+
+
+def may_refuse(segment: Segment) -> bool:
+    """Whether a kernel of the segment may refuse to do its work."""
+    storages = (one for step in segment.steps for one in storages_of(step))
+    return any(one.kind is Kind.STATUS for one in storages)
 
 
 Piece = Segment | Hosted | Shown

@@ -11,6 +11,7 @@ from tract_llvm.language.types import numpy_type
 from tract_llvm.program.views import Kind, Storage
 
 from tract_core.dims import evaluate
+from tract_core.errors import RunError, TractError
 from tract_core.frozen import frozen
 from tract_core.limits import check_room, check_run_time
 from tract_core.model.graph import OutletId
@@ -19,12 +20,12 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.held import Held, owners_of
 from tract_core.runtime.parts import Part
-from tract_core.runtime.plan import TypedSimpleState
+from tract_core.runtime.plan import TypedSimplePlan, TypedSimpleState
 from tract_core.runtime.protocol import Observer
 from tract_cuda.binding import bind_launch, stage_bytes
 from tract_cuda.driver.device import Graph, Memory, Pinned, Stream
 from tract_cuda.program import Download, Hosted, Shown, Upload
-from tract_cuda.segments import Segment
+from tract_cuda.segments import Segment, may_refuse
 
 if TYPE_CHECKING:
     from tract_cuda.plan import CudaPlan
@@ -32,15 +33,25 @@ if TYPE_CHECKING:
 MOST_GRAPHS: Final = 16
 """For how many sizes a state keeps what it did."""
 
+_STATUS_BYTES: Final = 4
+
 
 @frozen
 class Ready:
-    """A segment for certain sizes: a graph, and the pinned memory that it copies from and to, by tensor."""
+    """A segment for certain sizes: a graph, and the pinned memory that it copies from and to, by tensor.
+
+    ``status``: where it says that a kernel refused to do its work, if any can.
+    """
 
     graph: Graph
     uploads: tuple[tuple[OutletId, Array], ...]
     downloads: tuple[tuple[OutletId, Array], ...]
     pinned: tuple[Pinned, ...]
+    status: Array | None
+
+
+class Refused(Exception):
+    """A kernel refused to do its work."""
 
 
 class CudaState(TypedSimpleState):
@@ -52,6 +63,7 @@ class CudaState(TypedSimpleState):
         super().__init__(plan, plan_of)
         self._stream: Stream | None = None
         self._arenas: dict[int, Memory] = {}
+        self._said: tuple[Memory, Pinned] | None = None
         self._ready: OrderedDict[tuple[Any, ...], Ready] = OrderedDict()
 
     def run(
@@ -69,7 +81,15 @@ class CudaState(TypedSimpleState):
         plan, turn = self.plan, self.plan.turn
         turn.begin(self._host, inputs, out, symbols)
         values: dict[OutletId, Array] = {**plan.constants, **dict(zip(plan.inputs, inputs, strict=True))}
-        with turn.going() as budget:
+        try:
+            outputs = self._outputs(inputs, values, observe)
+        except Refused:
+            raise self._reason(inputs, symbols) from None
+        return outputs if out is None else turn.outputs.fill(out, outputs)
+
+    def _outputs(self, inputs: Sequence[Array], values: dict[OutletId, Array], observe: Observer | None) -> list[Array]:
+        plan = self.plan
+        with plan.turn.going() as budget:
             held = Held(budget.room, plan.owners, owners_of(inputs))
             for piece, dying in zip(plan.pieces, plan.dying, strict=True):
                 check_run_time()
@@ -86,8 +106,17 @@ class CudaState(TypedSimpleState):
                 for outlet in dying:
                     if outlet not in plan.constants:
                         held.let_go(values.pop(outlet))
-        outputs = [values[outlet] for outlet in plan.outputs]
-        return outputs if out is None else turn.outputs.fill(out, outputs)
+        return [values[outlet] for outlet in plan.outputs]
+
+    def _reason(self, inputs: Sequence[Array], symbols: Mapping[str, int] | None) -> TractError:
+        """What the node executor says of a turn in which a kernel refused to do its work."""
+        state = TypedSimplePlan(self.plan.model).spawn()
+        state.thaw(self.freeze())
+        try:
+            state.run(inputs, symbols=symbols)
+        except TractError as error:
+            return error
+        return RunError("a kernel refused to do its work, which the node executor did without an error")
 
     def _hosted(self, piece: Hosted, values: Mapping[OutletId, Array]) -> dict[OutletId, Array]:
         node = piece.node
@@ -103,6 +132,8 @@ class CudaState(TypedSimpleState):
         stream = self._its_stream()
         ready.graph.launch(stream)
         stream.synchronize()
+        if ready.status is not None and ready.status.any():
+            raise Refused
         return {outlet: place.copy() for outlet, place in ready.downloads}
 
     # ---- for sizes
@@ -128,6 +159,7 @@ class CudaState(TypedSimpleState):
     def _addresses(self, last: int, symbols: Mapping[str, int]) -> dict[Storage, int]:
         """Where all storages lie whose sizes are known by a stage."""
         found = {Storage(Kind.CONSTANT, n): address for n, address in enumerate(self.plan.constant_addresses)}
+        found[Storage(Kind.STATUS, 0)] = self._status()[0].address
         for stage in range(last + 1):
             size, places = stage_bytes(self.plan.arena, stage, symbols)
             memory = self._arena(stage, size)
@@ -146,13 +178,22 @@ class CudaState(TypedSimpleState):
             memory = self._arenas[stage] = self.plan.device.allocate(size)
         return memory
 
+    def _status(self) -> tuple[Memory, Pinned]:
+        """Where kernels say that they refuse to do their work, on the device and on the host."""
+        if self._said is None:
+            self._said = self.plan.device.allocate(_STATUS_BYTES), self.plan.device.pinned(_STATUS_BYTES)
+        return self._said
+
     def _made(self, segment: Segment, addresses: Mapping[Storage, int], symbols: Mapping[str, int]) -> Ready:
         plan, stream = self.plan, self._its_stream()
         copies: dict[OutletId, tuple[Pinned, Array]] = {}
         for step in segment.steps:
             if isinstance(step, Upload | Download):
                 copies[step.outlet] = self._pinned_for(step, symbols)
+        status = self._status() if may_refuse(segment) else None
         with stream.capture() as capture:
+            if status is not None:
+                stream.clear(status[0].address, status[0].size)
             for step in segment.steps:
                 if isinstance(step, Upload | Download):
                     pinned, array = copies[step.outlet]
@@ -165,8 +206,11 @@ class CudaState(TypedSimpleState):
                 bound = bind_launch(step, plan.program, addresses, symbols)
                 if bound is not None:
                     plan.launch(stream, bound)
+            if status is not None:
+                stream.copy_to_host(status[1].address, status[0].address, status[0].size)
+        said = None if status is None else status[1].array(np.dtype(np.int32), (1,))
         of = {kind: tuple((o, copies[o][1]) for o in _outlets(segment, kind)) for kind in (Upload, Download)}
-        return Ready(capture.graph, of[Upload], of[Download], tuple(pinned for pinned, _ in copies.values()))
+        return Ready(capture.graph, of[Upload], of[Download], tuple(pinned for pinned, _ in copies.values()), said)
 
     def _pinned_for(self, step: Upload | Download, symbols: Mapping[str, int]) -> tuple[Pinned, Array]:
         view = step.view

@@ -199,6 +199,10 @@ class Stream:
         """Copy memory of the device to pinned memory."""
         self._driver.cuMemcpyDtoHAsync(target, address, size, self.handle)
 
+    def clear(self, address: int, size: int) -> None:
+        """Set memory of the device to zeros."""
+        self._driver.cuMemsetD8Async(address, 0, size, self.handle)
+
     def synchronize(self) -> None:
         """Wait until all is done. Raises DriverError where anything went wrong meanwhile."""
         self.device.enter()
