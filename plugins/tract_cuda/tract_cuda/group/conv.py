@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tract_llvm.elements.expressions import Expression, element_of
+from tract_llvm.fuse.chain import Chain
 from tract_llvm.language.types import ElementType, element_type
 
 from tract_core.data import DatumType
@@ -13,7 +14,7 @@ from tract_core.ops.conv import Conv, sum_type
 from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.grouping import CudaGrouping
-from tract_cuda.group.groups import Behind, Convolved
+from tract_cuda.group.groups import Convolved
 from tract_cuda.table import STARTS
 
 ROWS = Rows()
@@ -23,10 +24,13 @@ ROWS = Rows()
 def group_conv(op: Conv, grouping: CudaGrouping, node: TypedNode) -> Convolved | None:
     """A convolution, with the chain behind it."""
     start = biased(op, grouping.model, node)
-    return None if start is None else Convolved(*grouping.extended(node, start))
+    if start is None:
+        return None
+    chain = grouping.extended(start)
+    return Convolved(chain.nodes, chain)
 
 
-def biased(op: Conv, model: TypedModel, node: TypedNode) -> Behind | None:
+def biased(op: Conv, model: TypedModel, node: TypedNode) -> Chain | None:
     """The sum of a window plus the bias, rounded to the type of the result; ``None`` where kernels cannot sum it."""
     sums = sums_of(model, node)
     bias, result = (
@@ -38,7 +42,7 @@ def biased(op: Conv, model: TypedModel, node: TypedNode) -> Behind | None:
     if added is None:
         return None
     steps = (added.applied(Add(), (0, 1), result),)
-    return Behind(Expression((sums, bias), steps), (node.inputs[2],), OutletId(node.id))
+    return Chain(Expression((sums, bias), steps), (node.inputs[2],), OutletId(node.id), (node.id,), own=1)
 
 
 def sums_of(model: TypedModel, node: TypedNode) -> ElementType | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tract_llvm.elements.expressions import Expression
+from tract_llvm.fuse.chain import Chain
 from tract_llvm.language.types import ElementType, element_type
 
 from tract_core.compile.products import is_product_of_two, moves_only
@@ -13,7 +14,7 @@ from tract_core.ops.einsum import EinSum
 from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.grouping import CudaGrouping
-from tract_cuda.group.groups import Behind, Products
+from tract_cuda.group.groups import Products
 from tract_cuda.table import STARTS
 
 ROWS = Rows()
@@ -23,10 +24,13 @@ ROWS = Rows()
 def group_product(op: EinSum, grouping: CudaGrouping, node: TypedNode) -> Products | None:
     """A product of two, with the chain behind it."""
     start = product_of(op, grouping.model, node)
-    return None if start is None else Products(*grouping.extended(node, start))
+    if start is None:
+        return None
+    chain = grouping.extended(start)
+    return Products(chain.nodes, chain)
 
 
-def product_of(op: EinSum, model: TypedModel, node: TypedNode) -> Behind | None:
+def product_of(op: EinSum, model: TypedModel, node: TypedNode) -> Chain | None:
     """The sum alone, in the type of the operator; ``None`` where it is no product of two that kernels sum."""
     facts, outlet = model.input_facts(node), OutletId(node.id)
     if op.q_output is not None or not is_product_of_two(op, facts) or moves_only(op, facts, model.outlet_fact(outlet)):
@@ -34,7 +38,7 @@ def product_of(op: EinSum, model: TypedModel, node: TypedNode) -> Behind | None:
     element = element_type(model.outlet_fact(outlet).datum_type.storage)
     if element is None or sums_of(op) is None:
         return None
-    return Behind(Expression((element,)), (), outlet)
+    return Chain(Expression((element,)), (), outlet, (node.id,))
 
 
 def sums_of(op: EinSum) -> ElementType | None:

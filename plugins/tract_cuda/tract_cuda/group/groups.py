@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tract_llvm.elements.expressions import Expression, step_text
+from tract_llvm.fuse.chain import Chain
+from tract_llvm.fuse.region import Region
 
-from tract_core.compile.groups import Group, outlet_text
+from tract_core.compile.groups import Group
 from tract_core.frozen import frozen
-from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 
 
@@ -29,32 +29,14 @@ class Alone(Group):
 
 
 @frozen
-class Behind:
-    """What is computed of each element of a tensor. ``expression``: its first inputs are what the node gives itself.
-
-    ``operands``: the tensors of the other inputs, stretched to the shape of the result; ``outlet``: what comes out.
-    """
-
-    expression: Expression
-    operands: tuple[OutletId, ...]
-    outlet: OutletId
-
-    def notes(self, model: TypedModel) -> Iterator[str]:
-        """The steps, and what they read."""
-        for outlet in self.operands:
-            yield f"reads {outlet_text(model, outlet)}"
-        yield from map(step_text, self.expression.steps)
-
-
-@frozen
 class Epilogue(Group):
     """One node with a kernel of its own, and the chain behind it, computed while its elements are at hand."""
 
-    behind: Behind
+    chain: Chain
 
     def notes(self, model: TypedModel) -> Iterator[str]:
         """The chain."""
-        yield from self.behind.notes(model)
+        yield from self.chain.notes(model)
 
 
 @frozen
@@ -70,3 +52,14 @@ class Convolved(Epilogue):
 @frozen
 class Elements(Epilogue):
     """A chain that begins with an element-wise node: all inputs of the expression are operands."""
+
+
+@frozen
+class Rows(Group):
+    """Nodes that reduce, and compute elements, along the same axes."""
+
+    region: Region
+
+    def notes(self, model: TypedModel) -> Iterator[str]:
+        """The steps of a row."""
+        yield from self.region.notes(model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tract_llvm.fuse.chain import Chain
 from tract_llvm.language.types import ElementType
 from tract_llvm.program.loops import collapsed
 from tract_llvm.program.views import View
@@ -15,7 +16,7 @@ from tract_core.ops.conv import Conv
 from tract_core.ops.pool_spec import AxisPlan
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.conv import biased, sums_of
-from tract_cuda.group.groups import Behind, Convolved
+from tract_cuda.group.groups import Convolved
 from tract_cuda.kernels.unfold import THREADS, UnfoldPlan
 from tract_cuda.kernels.window import THREADS as WINDOW_THREADS
 from tract_cuda.kernels.window import WindowPlan
@@ -48,10 +49,10 @@ def lower_convolved(site: Site) -> str | None:
     """A convolution, and what is computed behind it."""
     group, op = site.group, site.node.op
     assert isinstance(group, Convolved) and isinstance(op, Conv)  # noqa: PT018 (as the tables say)
-    return _lower(op, site, group.behind)
+    return _lower(op, site, group.chain)
 
 
-def _lower(op: Conv, site: Site, behind: Behind) -> str | None:
+def _lower(op: Conv, site: Site, behind: Chain) -> str | None:
     sums = sums_of(site.lowering.model, site.lowering.model.nodes[site.node.node])
     assert sums is not None, "groups are made where there is such a type"
     parts = parts_of(op, site)
@@ -106,14 +107,14 @@ def parts_of(op: Conv, site: Site) -> Parts:
     return Parts(x.transposed(order), weights, axes, op.group, weights.shape[1], shape, order, back)
 
 
-def placed_result(site: Site, parts: Parts, behind: Behind) -> View:
+def placed_result(site: Site, parts: Parts, behind: Chain) -> View:
     """New memory for the result, [batch, spatial ..., channels]."""
     found = site.lowering.scratch(behind.expression.result, parts.shape)
     site.lowering.put(behind.outlet, found.transposed(parts.back))
     return found
 
 
-def operands_of(site: Site, parts: Parts, behind: Behind) -> list[View]:
+def operands_of(site: Site, parts: Parts, behind: Chain) -> list[View]:
     """The operands of what is behind, in the shape of the result: the bias, which comes first, and whole tensors."""
     lowering = site.lowering
     bias, *others = behind.operands
@@ -130,7 +131,7 @@ def operands_of(site: Site, parts: Parts, behind: Behind) -> list[View]:
 # ---- window by window
 
 
-def _by_windows(site: Site, parts: Parts, sums: ElementType, behind: Behind) -> str | None:
+def _by_windows(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> str | None:
     plan = WindowPlan(parts.data.element, parts.weights.element, sums, parts.window, behind.expression)
     operands = operands_of(site, parts, behind)
     result = placed_result(site, parts, behind)
@@ -159,7 +160,7 @@ def _along(parts: Parts) -> dict[str, View | Dim]:
 # ---- as products
 
 
-def _as_product(site: Site, parts: Parts, sums: ElementType, behind: Behind) -> str | None:
+def _as_product(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> str | None:
     """[groups, positions, window and channels] times [groups, window and channels, outputs]."""
     lowering, groups = site.lowering, parts.groups
     rows, depth = product(parts.shape[:-1]), product(parts.window) * parts.each

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tract_llvm.fuse.chain import Chain
 from tract_llvm.language.types import ElementType
 from tract_llvm.program.loops import collapsed
 from tract_llvm.program.views import View
@@ -14,7 +15,7 @@ from tract_core.dims import Dim
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.einsum import product_of, sums_of
-from tract_cuda.group.groups import Behind, Products
+from tract_cuda.group.groups import Products
 from tract_cuda.lowering import Lowering, Site
 from tract_cuda.products.product import Product, add_product
 from tract_cuda.table import CUDA, KINDS
@@ -40,7 +41,7 @@ def lower_products(site: Site) -> str | None:
     """A product of two, and what is computed behind it."""
     group, op = site.group, site.node.op
     assert isinstance(group, Products) and isinstance(op, EinSum)  # noqa: PT018 (as the tables say)
-    return lower_product(op, site, group.behind)
+    return lower_product(op, site, group.chain)
 
 
 def _lower_view(op: EinSum, site: Site) -> None:
@@ -53,7 +54,7 @@ def _lower_view(op: EinSum, site: Site) -> None:
     site.place(replace(x, shape=shape, strides=tuple(strides[name] for name in output)))
 
 
-def lower_product(op: EinSum, site: Site, behind: Behind) -> str | None:
+def lower_product(op: EinSum, site: Site, behind: Chain) -> str | None:
     """Add the launches of a product of two, and what is computed behind it. Returns why there are none."""
     lowering, facts = site.lowering, [site.lowering.model.outlet_fact(outlet) for outlet in site.node.inputs]
     pairs = zip(site.inputs(), stretched_shapes(op, facts), strict=True)
@@ -112,7 +113,7 @@ def _grouped(view: View, strides: Mapping[str, Dim], groups: Sequence[str], size
     return replace(view, shape=tuple(shape), strides=tuple(steps))
 
 
-def _result(lowering: Lowering, behind: Behind, output: str, groups: Sequence[str], sizes: Mapping[str, Dim]) -> View:
+def _result(lowering: Lowering, behind: Chain, output: str, groups: Sequence[str], sizes: Mapping[str, Dim]) -> View:
     """New memory for the result as [pairs, rows, columns]: what is read of it later has its axes in the right order."""
     order = "".join(groups)
     order += "".join(name for name in output if name not in order)  # of size 1

@@ -15,9 +15,9 @@ ROWS = Rows()
 def lower_elements(site: Site) -> None:
     """One kernel; the result lies in memory as the first operand of its shape does."""
     assert isinstance(site.group, Elements)  # as the table says
-    lowering, behind = site.lowering, site.group.behind
-    operands = [lowering.view(outlet) for outlet in behind.operands]
-    shape = tuple(lowering.model.outlet_fact(behind.outlet).shape)
+    lowering, chain = site.lowering, site.group.chain
+    operands = [lowering.view(outlet) for outlet in chain.operands]
+    shape = tuple(lowering.model.outlet_fact(chain.outlet).shape)
     like = next((one for one in operands if one.shape == shape), None)
-    result = lowering.new(behind.outlet) if like is None else lowering.new_like(behind.outlet, like)
-    lowering.steps.append(map_launch(behind.expression, operands, result, site.group.nodes))
+    result = lowering.new(chain.outlet) if like is None else lowering.new_like(chain.outlet, like)
+    lowering.steps.append(map_launch(chain.expression, operands, result, site.group.nodes))
