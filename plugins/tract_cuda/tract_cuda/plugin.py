@@ -9,7 +9,7 @@ from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_LOWERED: Final = ("axis", "broadcast", "concat", "conv", "downsample", "einsum", "gather", "identity", "slice")
+_LOWERED: Final = ("axis", "broadcast", "concat", "conv", "downsample", "einsum", "gather", "identity", "pool", "slice")
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 
 _KINDS: Final = ("conv", "einsum", "elementwise")
