@@ -19,7 +19,6 @@ from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import BodyPath, bodies_within
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.runtime.protocol import Observer, Timing
-from tract_core.runtime.stopwatch import timed_run
 from tract_cuda.binding import BoundLaunch
 from tract_cuda.compile import ALIGNMENT, compiled
 from tract_cuda.driver.device import Device, Function, Stream
@@ -29,6 +28,7 @@ from tract_cuda.program import Hosted, Launch
 from tract_cuda.ptx import ptx_for
 from tract_cuda.segments import Segment, dying_after, pieces_of
 from tract_cuda.state import CudaState
+from tract_cuda.timing import timings
 
 
 class CudaPlan(TypedSimplePlan):
@@ -66,13 +66,14 @@ class CudaPlan(TypedSimplePlan):
 
     def spawn_observed(self, observe: Observer) -> ObservedState:
         """A fresh state, in whose turns ``observe`` sees what each group gives, on the host, and may exchange it."""
-        return ObservedState(self._shown().spawn(), observe)
+        return ObservedState(self.shown().spawn(), observe)
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
-        """One turn on a fresh state, and how long each group took, with copies to the device and back."""
-        return timed_run(self._shown(), inputs)
+        """One turn on a fresh state, and how long each group took, without copies to the device and back."""
+        return timings(self, inputs)
 
-    def _shown(self) -> CudaPlan:
+    def shown(self) -> CudaPlan:
+        """The plan of the same model whose states show what each group gives."""
         return CudaPlan(self.model, self.device, replace(self.target, shows=True))
 
     def explain(self) -> Explanation:
@@ -109,9 +110,13 @@ class CudaPlan(TypedSimplePlan):
                 self.device.write(memory.address + place, array)
         return memory, [memory.address + place for place in places]
 
+    def hosted(self) -> dict[int, str]:
+        """The nodes that are left to the host, each with the reason."""
+        return {piece.node.node: piece.why for piece in self.pieces if isinstance(piece, Hosted)}
+
     def placements(self, body: BodyPath, whole: TypedModel) -> Iterator[Placement]:
         """Where its nodes run. ``body``: the way to it from the model ``whole``."""
-        hosted = {piece.node.node: piece.why for piece in self.pieces if isinstance(piece, Hosted)}
+        hosted = self.hosted()
         launched: dict[int, list[str]] = {}
         for step in self.program.steps:
             if isinstance(step, Launch) and step.nodes:

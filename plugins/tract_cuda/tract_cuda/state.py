@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from tract_core.runtime.plan import TypedSimplePlan, TypedSimpleState
 from tract_core.runtime.protocol import Observer
 from tract_cuda.binding import bind_launch, stage_bytes
 from tract_cuda.driver.device import Graph, Memory, Pinned, Stream
-from tract_cuda.program import Download, Hosted, Shown, Upload
+from tract_cuda.program import Download, Hosted, Launch, Shown, Upload
 from tract_cuda.segments import Segment, may_refuse
 
 if TYPE_CHECKING:
@@ -185,8 +186,7 @@ class CudaState(TypedSimpleState):
         return self._said
 
     def _made(self, segment: Segment, addresses: Mapping[Storage, int], symbols: Mapping[str, int]) -> Ready:
-        plan, stream = self.plan, self._its_stream()
-        copies: dict[OutletId, tuple[Pinned, Array]] = {}
+        stream, copies = self._its_stream(), dict[OutletId, tuple[Pinned, Array]]()
         for step in segment.steps:
             if isinstance(step, Upload | Download):
                 copies[step.outlet] = self._pinned_for(step, symbols)
@@ -196,21 +196,52 @@ class CudaState(TypedSimpleState):
                 stream.clear(status[0].address, status[0].size)
             for step in segment.steps:
                 if isinstance(step, Upload | Download):
-                    pinned, array = copies[step.outlet]
-                    address = addresses[step.view.storage] + evaluate(step.view.address.offset, symbols)
-                    if array.nbytes and isinstance(step, Upload):
-                        stream.copy_to_device(address, pinned.address, array.nbytes)
-                    elif array.nbytes:
-                        stream.copy_to_host(pinned.address, address, array.nbytes)
-                    continue
-                bound = bind_launch(step, plan.program, addresses, symbols)
-                if bound is not None:
-                    plan.launch(stream, bound)
+                    self._copy(step, copies[step.outlet], addresses, symbols)
+                else:
+                    self._launch(step, addresses, symbols)
             if status is not None:
                 stream.copy_to_host(status[1].address, status[0].address, status[0].size)
         said = None if status is None else status[1].array(np.dtype(np.int32), (1,))
         of = {kind: tuple((o, copies[o][1]) for o in _outlets(segment, kind)) for kind in (Upload, Download)}
         return Ready(capture.graph, of[Upload], of[Download], tuple(pinned for pinned, _ in copies.values()), said)
+
+    def _copy(
+        self,
+        step: Upload | Download,
+        on_host: tuple[Pinned, Array],
+        addresses: Mapping[Storage, int],
+        symbols: Mapping[str, int],
+    ) -> None:
+        (pinned, array), stream = on_host, self._its_stream()
+        address = addresses[step.view.storage] + evaluate(step.view.address.offset, symbols)
+        if array.nbytes and isinstance(step, Upload):
+            stream.copy_to_device(address, pinned.address, array.nbytes)
+        elif array.nbytes:
+            stream.copy_to_host(pinned.address, address, array.nbytes)
+
+    def _launch(self, step: Launch, addresses: Mapping[Storage, int], symbols: Mapping[str, int]) -> None:
+        bound = bind_launch(step, self.plan.program, addresses, symbols)
+        if bound is not None:
+            self.plan.launch(self._its_stream(), bound)
+
+    def seconds_of(self, segment: Segment, rounds: int) -> list[tuple[tuple[int, ...], float]]:
+        """How long each launch of a segment takes on the device, one behind the other: its nodes, and seconds.
+
+        The tensors are those of the turn before. The least of several ``rounds`` counts.
+        """
+        symbols, stream = self._host.session.symbols, self._its_stream()
+        addresses = self._addresses(segment.stage, symbols)
+        steps = [step for step in segment.steps if isinstance(step, Launch)]
+        least = [float("inf")] * len(steps)
+        for _ in range(rounds):
+            marks = [stream.event()]
+            for step in steps:
+                self._launch(step, addresses, symbols)
+                marks.append(stream.event())
+            stream.synchronize()
+            took = [after.seconds_since(before) for before, after in pairwise(marks)]
+            least = list(map(min, least, took))
+        return [(step.nodes, seconds) for step, seconds in zip(steps, least, strict=True)]
 
     def _pinned_for(self, step: Upload | Download, symbols: Mapping[str, int]) -> tuple[Pinned, Array]:
         view = step.view
