@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from tract_llvm.language.types import I32, ElementType, element_type
-from tract_llvm.program.views import Kind, Storage, View, seen
+from tract_llvm.program.views import Kind, Storage, View, memory_order, seen
 
 from tract_core.compile.groups import Group, given_by
 from tract_core.data import Constant, DatumType
-from tract_core.dims import Dim, is_one, product
+from tract_core.dims import Dim, product
 from tract_core.frozen import frozen
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
@@ -187,21 +187,6 @@ class Lowering:
         found = self.scratch(element, shape)
         self.steps.append(Upload(outlet, found))
         return found
-
-
-def memory_order(view: View) -> tuple[int, ...] | None:
-    """The axes of a tensor in the order in which they lie in memory without gaps; ``None`` where there are gaps."""
-    left, found = list(range(len(view.shape))), list[int]()
-    steps: Dim = 1
-    while left:
-        axis = next((one for one in reversed(left) if is_one(view.shape[one])), None)
-        axis = next((one for one in reversed(left) if view.strides[one] == steps), None) if axis is None else axis
-        if axis is None:
-            return None
-        left.remove(axis)
-        found.append(axis)
-        steps = steps * view.shape[axis]
-    return tuple(reversed(found))
 
 
 @frozen

@@ -167,6 +167,21 @@ def seen(view: View, memory: Array, symbols: Mapping[str, int] = MappingProxyTyp
     return found
 
 
+def memory_order(view: View) -> tuple[int, ...] | None:
+    """The axes of a tensor in the order in which they lie in memory without gaps; ``None`` where there are gaps."""
+    left, found = list(range(len(view.shape))), list[int]()
+    steps: Dim = 1
+    while left:
+        axis = next((one for one in reversed(left) if is_one(view.shape[one])), None)
+        axis = next((one for one in reversed(left) if view.strides[one] == steps), None) if axis is None else axis
+        if axis is None:
+            return None
+        left.remove(axis)
+        found.append(axis)
+        steps = steps * view.shape[axis]
+    return tuple(reversed(found))
+
+
 def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
     """How far apart the elements along each axis are in a tensor without gaps, in elements."""
     strides: list[Dim] = []
