@@ -16,17 +16,18 @@ THREADS: Final = 256
 
 @frozen
 class MapPlan:
-    """One thread for ``lanes`` neighbouring positions, counted over ``rank`` axes; the last operand is the result.
+    """One thread for ``lanes`` neighbouring positions, counted over ``rank`` loops; the last operand is the result.
 
-    ``moves``: how each operand moves along the innermost axis, ``"stays"``, ``"next"`` to the next element, or
-    ``"far"`` by a stride. More than one lane wants an innermost size, strides and addresses that are multiples of
-    them, and no operand that is far.
+    ``moves``: how each operand moves along the lanes, ``"stays"``, ``"next"`` to the next element, or ``"far"`` by a
+    stride. What goes to the next one begins at multiples of the lanes. ``ragged``: whether the last thread may have
+    fewer positions, where there is one loop.
     """
 
     expression: Expression
     rank: int
     moves: tuple[str, ...]
     lanes: int
+    ragged: bool = False
 
     @property
     def name(self) -> str:
@@ -40,47 +41,60 @@ class MapPlan:
 
     @property
     def parameters(self) -> Sequence[Parameter]:
-        """``count``: of threads with work; ``size``: of axes; each tensor, and its strides along all axes."""
-        types = (*self.expression.inputs, self.expression.result)
-        tensors = [(Parameter(f"tensor{n}", one), *sizes(f"stride{n}.", self.rank)) for n, one in enumerate(types)]
-        return (Parameter("count"), *sizes("size", self.rank), *(one for group in tensors for one in group))
+        """``count``: of threads with work; ``length``: of positions; ``size``: of loops, counted in vectors.
+
+        Each tensor, how far apart its elements are in two rounds of each loop, and, ``apart``, in two lanes.
+        """
+        found = [Parameter("count"), Parameter("length"), *sizes("size", self.rank)]
+        for number, one in enumerate((*self.expression.inputs, self.expression.result)):
+            found += [Parameter(f"tensor{number}", one), *sizes(f"stride{number}.", self.rank)]
+            found.append(Parameter(f"apart{number}"))
+        return tuple(found)
 
     def emit(self, k: Kernel) -> None:
         """result[i, j, ...] = expression(a[i, j, ...], b[i, j, ...], ...)"""
         number = k.block() * THREADS + k.thread()
         with k.when(number < k.size("count")):
-            spot = self._spot(k, number)
-            places = [self._place(k, operand, spot) for operand in range(len(self.moves))]
-            operands = [self._read(k, operand, places[operand]) for operand in range(len(self.moves) - 1)]
-            result = self.expression.compute(operands).splat(self._vector)
-            k.write(k.memory(f"tensor{len(self.moves) - 1}"), places[-1], result)
+            if not self.ragged:
+                self._vector(k, number)
+                return
+            with k.either((number + 1) * self.lanes <= k.size("length")) as (then, otherwise):
+                with then:
+                    self._vector(k, number)
+                with otherwise, k.loop("rest", k.size("length"), number * self.lanes) as position:
+                    self._compute(k, [position * k.size(f"apart{n}") for n in range(len(self.moves))], 0)
 
-    @property
-    def _vector(self) -> int:
-        return self.lanes if self.lanes > 1 else 0
-
-    def _spot(self, k: Kernel, number: Value) -> list[Value]:
-        """The position along each axis of the first element of a thread."""
-        axes, found = k.sizes("size", self.rank), list[Value]()
-        for axis in reversed(range(self.rank)):
-            size = axes[axis] // self.lanes if axis == self.rank - 1 else axes[axis]
-            here = number if axis == 0 else number % size
-            found.append(here * self.lanes if axis == self.rank - 1 else here)
-            number = number // size if axis else number
-        return found[::-1]
-
-    def _place(self, k: Kernel, operand: int, spot: Sequence[Value]) -> Value:
-        strides = k.sizes(f"stride{operand}.", self.rank)
-        place = k.index(0)
-        for axis, (position, stride) in enumerate(zip(spot, strides, strict=True)):
-            if axis < self.rank - 1 or self.moves[operand] == "far":
+    def _vector(self, k: Kernel, number: Value) -> None:
+        at = k.spot(number, k.sizes("size", self.rank))
+        places: list[Value] = []
+        for operand in range(len(self.moves)):
+            place = k.index(0)
+            for position, stride in zip(at, k.sizes(f"stride{operand}.", self.rank), strict=True):
                 place = place + position * stride
-            elif self.moves[operand] == "next":
-                place = place + position
-        return place
+            places.append(place)
+        self._compute(k, places, self.lanes if self.lanes > 1 else 0)
 
-    def _read(self, k: Kernel, operand: int, place: Value) -> Value:
+    def _compute(self, k: Kernel, places: Sequence[Value], lanes: int) -> None:
+        *operands, result = range(len(places))
+        values = [self._read(k, one, places[one], lanes) for one in operands]
+        self._write(k, result, places[result], self.expression.compute(values).splat(lanes))
+
+    def _read(self, k: Kernel, operand: int, place: Value, lanes: int) -> Value:
+        memory, move = k.memory(f"tensor{operand}"), self.moves[operand]
+        if not lanes:
+            return memory[place]
+        if move == "next":
+            return k.read(memory, place, lanes)
+        if move == "stays":
+            return memory[place].splat(lanes)
+        apart = k.size(f"apart{operand}")
+        return k.vector_of([memory[place + apart * lane] for lane in range(lanes)])
+
+    def _write(self, k: Kernel, operand: int, place: Value, value: Value) -> None:
         memory = k.memory(f"tensor{operand}")
-        if self.moves[operand] == "stays":
-            return memory[place].splat(self._vector)
-        return k.read(memory, place, self._vector) if self._vector else memory[place]
+        if not value.lanes or self.moves[operand] == "next":
+            k.write(memory, place, value)
+            return
+        apart = k.size(f"apart{operand}")
+        for lane in range(value.lanes):
+            memory[place + apart * lane] = value.lane(lane)

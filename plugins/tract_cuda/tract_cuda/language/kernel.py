@@ -31,7 +31,10 @@ _ALL_LANES: Final = -1
 
 @frozen
 class Parameter:
-    """What a kernel is called with. ``element``: of the memory whose address it is; ``None`` for a position or size."""
+    """What a kernel is called with, by ``name``.
+
+    ``element``: of the memory whose address it is; ``None`` for a position or size.
+    """
 
     name: str
     element: ElementType | None = None
@@ -107,6 +110,30 @@ class Kernel(Function):
 
     def _position(self, value: Value) -> Value:
         return self.convert(value, self.positions)
+
+    # ---- numbers
+
+    def divided(self, number: Value, by: Value) -> tuple[Value, Value]:
+        """Quotient and remainder of positions, none of which is negative: as unsigned ones, which is cheaper."""
+        kind = _unsigned(number.type)
+        quotient = (number.bits(kind) // by.bits(kind)).bits(number.type)
+        return quotient, number - quotient * by
+
+    def spot(self, number: Value, sizes: Sequence[Value]) -> list[Value]:
+        """The position along each of some axes, the last one innermost, of a number that counts over all of them."""
+        found: list[Value] = []
+        for size in reversed(sizes[1:]):
+            number, here = self.divided(number, size)
+            found.append(here)
+        return [number, *reversed(found)] if sizes else []
+
+    def vector_of(self, values: Sequence[Value]) -> Value:
+        """A vector of single numbers."""
+        first, count = values[0], len(values)
+        found: Any = ir.Constant(ir_type(first.type, count), ir.Undefined)
+        for lane, one in enumerate(values):
+            found = self.builder.insert_element(found, one.ir, ir.Constant(ir.IntType(32), lane))
+        return Value(self, found, first.type, count)
 
     # ---- what threads do together
 

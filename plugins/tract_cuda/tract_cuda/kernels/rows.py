@@ -1,0 +1,303 @@
+"""Programs for rows: what is summed, or compared, along rows, and computed with that of their elements.
+
+A row is all that is reduced to one. Several threads share one; where they can hold all of its elements, these are read
+once and stay in registers, else each pass goes through the row again. Sums are summed in an order that sizes alone
+decide: by each thread, then between lanes, threads and warps, two by two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tract_llvm.elements.expressions import rounded
+from tract_llvm.elements.reducers import REDUCTIONS, Kept
+from tract_llvm.fuse.steps import Fold, Load, RowStep
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import INDEX, ElementType
+from tract_llvm.language.values import Value
+
+from tract_core.frozen import frozen
+from tract_cuda.kernels.reduce import Place, Spread, chosen
+from tract_cuda.language.kernel import Kernel, Parameter, sizes
+
+AT_ONCE: Final = 4
+"""How many vectors a thread reads before it computes with them, where a row is gone through again."""
+
+
+@frozen
+class Tensor:
+    """What is read or written. ``move``: how it moves along the lanes, ``stays``, ``next`` or ``far``."""
+
+    element: ElementType
+    move: str
+
+
+@frozen
+class Pass:
+    """One pass over a row; all are numbers of values, and pairs of them with numbers of tensors.
+
+    ``once``: computed before it, for the whole row; ``each``: at each position, in order; ``folds``: what is reduced;
+    ``writes``: what goes to which tensor.
+    """
+
+    once: tuple[int, ...]
+    each: tuple[int, ...]
+    folds: tuple[int, ...]
+    writes: tuple[tuple[int, int], ...]
+
+
+@frozen
+class RowsPlan:
+    """``steps``: how each value comes about. ``outer``, ``inner``: how many loops there are over rows, and over a row.
+
+    ``last``: what is computed behind all passes, for the whole row; ``results``: which of the values that there is one
+    of for a row go to which tensor. ``spread``: who computes what. ``slots``: how many vectors of a row a thread holds
+    at most; ``exact``: whether each holds as many; ``longer``: whether there may be longer rows, too.
+    """
+
+    steps: tuple[RowStep, ...]
+    tensors: tuple[Tensor, ...]
+    passes: tuple[Pass, ...]
+    last: tuple[int, ...]
+    results: tuple[tuple[int, int], ...]
+    outer: int
+    inner: int
+    spread: Spread
+    slots: int
+    exact: bool
+    longer: bool
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "rows"
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.spread.threads
+
+    @property
+    def parameters(self) -> Sequence[Parameter]:
+        """``rows``: how many rows, or vectors of them; ``count``: of vectors in a row; ``length``: of its positions.
+
+        ``outer``, ``inner``: the sizes of the loops, in vectors where vectors go along them; each tensor, how far apart
+        its elements are in two rounds of each loop, and in two lanes, ``apart``.
+        """
+        found = [Parameter("rows"), Parameter("count"), Parameter("length")]
+        found += [*sizes("outer", self.outer), *sizes("inner", self.inner)]
+        for number, one in enumerate(self.tensors):
+            found += [Parameter(f"tensor{number}", one.element), *sizes(f"outer{number}.", self.outer)]
+            found += [*sizes(f"inner{number}.", self.inner), Parameter(f"apart{number}")]
+        return tuple(found)
+
+    def emit(self, k: Kernel) -> None:
+        """The row, or the vector of rows, of this thread."""
+        rows = _Rows(self, k)
+        if self.slots == 0:
+            rows.go_through()
+        elif not self.longer:
+            rows.hold()
+        else:
+            with k.either(k.size("count") <= self.slots * self.spread.parts) as (then, otherwise):
+                with then:
+                    rows.hold()
+                with otherwise:
+                    rows.go_through()
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """A vector of positions. ``number``: which vector of the row; ``mask``: whether it is one; ``values``: by number.
+
+    ``at``: along each inner loop.
+    """
+
+    number: Value
+    at: list[Value]
+    mask: Value | None
+    values: dict[int, Value] = field(default_factory=dict[int, Value])
+
+
+class _Rows:
+    """The rows while they are written."""
+
+    def __init__(self, plan: RowsPlan, k: Kernel) -> None:
+        self.plan, self.k, self.spread = plan, k, plan.spread
+        self.place = Place(k, plan.spread)
+        self._shared: dict[int, list[Buffer]] = {}
+        number, rows = k.block() * self.spread.rows + self.place.row, k.size("rows")
+        self.is_one = number < rows
+        row = k.select(number < rows, number, rows - 1)
+        outer = k.spot(row, k.sizes("outer", plan.outer))
+        self._bases = [self._moved(k.index(0), f"outer{n}.", outer) for n in range(len(plan.tensors))]
+        self._inner = k.sizes("inner", plan.inner)
+
+    @property
+    def _along(self) -> int:
+        """Lanes of a vector of positions of one row."""
+        return 0 if self.spread.across else self.spread.vector
+
+    @property
+    def _lanes_of_row(self) -> int:
+        """Lanes of what there is one of for a row."""
+        return self.spread.vector if self.spread.across else 0
+
+    # ---- the two ways
+
+    def hold(self) -> None:
+        """All elements of a row are held by its threads."""
+        plan, parts = self.plan, self.spread.parts
+        numbers = [self.place.part + slot * parts for slot in range(plan.slots)]
+        spots = [self._spot(one, masked=not plan.exact) for one in numbers]
+        found: dict[int, Value] = {}
+        for one in plan.passes:
+            self._once(one.once, found)
+            self._each(one, spots, found)
+            for number in one.folds:
+                kept = self._added(number, self._start(number), spots, found)
+                found[number] = self._folded(number, kept)
+            self._write(one, spots, found)
+        self._finish(found)
+
+    def go_through(self) -> None:
+        """Each pass reads the row again."""
+        k, parts, count = self.k, self.spread.parts, self.k.size("count")
+        found: dict[int, Value] = {}
+        for one in self.plan.passes:
+            self._once(one.once, found)
+            kept = [[k.variable(part) for part in self._start(number)] for number in one.folds]
+            with k.loop("vectors", count, self.place.part, parts * AT_ONCE) as begin:
+                spots = [self._spot(begin + n * parts, masked=n > 0) for n in range(AT_ONCE)]
+                self._each(one, spots, found)
+                for number, variables in zip(one.folds, kept, strict=True):
+                    after = self._added(number, tuple(part.value for part in variables), spots, found)
+                    for variable, value in zip(variables, after, strict=True):
+                        variable.value = value
+                self._write(one, spots, found)
+            for number, variables in zip(one.folds, kept, strict=True):
+                found[number] = self._folded(number, tuple(part.value for part in variables))
+        self._finish(found)
+
+    def _spot(self, number: Value, *, masked: bool) -> _Spot:
+        return _Spot(number, self.k.spot(number, self._inner), number < self.k.size("count") if masked else None)
+
+    # ---- values
+
+    def _each(self, one: Pass, spots: Sequence[_Spot], found: Mapping[int, Value]) -> None:
+        for number in one.each:
+            for spot in spots:
+                if number not in spot.values:
+                    spot.values[number] = self._computed(number, spot, self._value_of(spot, found))
+
+    def _value_of(self, spot: _Spot, found: Mapping[int, Value]) -> Callable[[int], Value]:
+        def value(number: int) -> Value:
+            return spot.values[number] if number in spot.values else found[number].splat(self.spread.vector)
+
+        return value
+
+    def _once(self, numbers: Sequence[int], found: dict[int, Value]) -> None:
+        for number in numbers:
+            found[number] = self._computed(number, None, found.__getitem__)
+
+    def _computed(self, number: int, spot: _Spot | None, value: Callable[[int], Value]) -> Value:
+        step = self.plan.steps[number]
+        if isinstance(step, Load):
+            return self._load(step.tensor, spot)
+        assert not isinstance(step, Fold), "passes compute them"
+        found = step.emit(step.op, *(value(operand) for operand in step.operands))
+        return rounded(found, step.result).splat(self._lanes_of_row if spot is None else self.spread.vector)
+
+    def _finish(self, found: dict[int, Value]) -> None:
+        """What is written once for a row, by the first of its threads."""
+        self._once(self.plan.last, found)
+        if self.plan.results:
+            with self.k.when(self.is_one & self.place.part.equals(0)):
+                for number, tensor in self.plan.results:
+                    self._store(tensor, None, found[number])
+
+    # ---- memory
+
+    def _moved(self, place: Value, prefix: str, at: Sequence[Value]) -> Value:
+        for position, stride in zip(at, self.k.sizes(prefix, len(at)), strict=True):
+            place = place + position * stride
+        return place
+
+    def _lanes(self, spot: _Spot | None) -> int:
+        return self._lanes_of_row if spot is None else self.spread.vector
+
+    def _place_of(self, tensor: int, spot: _Spot | None) -> Value:
+        base = self._bases[tensor]
+        return base if spot is None else self._moved(base, f"inner{tensor}.", spot.at)
+
+    def _load(self, tensor: int, spot: _Spot | None) -> Value:
+        """The elements at a spot, or of the row; nothing is read where there are none."""
+        place = self._place_of(tensor, spot)
+        if spot is None or spot.mask is None:
+            return self._read(tensor, place, self._lanes(spot))
+        k, type_ = self.k, self.plan.tensors[tensor].element.computed
+        found = k.variable(k.constant(0, type_, self._lanes(spot)))
+        with k.when(spot.mask):
+            found.value = self._read(tensor, place, self._lanes(spot))
+        return found.value
+
+    def _read(self, tensor: int, place: Value, lanes: int) -> Value:
+        k, memory, move = self.k, self.k.memory(f"tensor{tensor}"), self.plan.tensors[tensor].move
+        if not lanes:
+            return memory[place]
+        if move == "next":
+            return k.read(memory, place, lanes)
+        if move == "stays":
+            return memory[place].splat(lanes)
+        apart = k.size(f"apart{tensor}")
+        return k.vector_of([memory[place + apart * lane] for lane in range(lanes)])
+
+    def _write(self, one: Pass, spots: Sequence[_Spot], found: Mapping[int, Value]) -> None:
+        for spot in spots if one.writes else ():
+            value = self._value_of(spot, found)
+            with self.k.when(self.is_one if spot.mask is None else self.is_one & spot.mask):
+                for number, tensor in one.writes:
+                    self._store(tensor, spot, value(number).splat(self._lanes(spot)))
+
+    def _store(self, tensor: int, spot: _Spot | None, value: Value) -> None:
+        k, memory, place = self.k, self.k.memory(f"tensor{tensor}"), self._place_of(tensor, spot)
+        if not value.lanes or self.plan.tensors[tensor].move == "next":
+            k.write(memory, place, value)
+            return
+        apart = k.size(f"apart{tensor}")
+        for lane in range(value.lanes):
+            memory[place + apart * lane] = value.lane(lane)
+
+    # ---- folds
+
+    def _fold(self, number: int) -> Fold:
+        step = self.plan.steps[number]
+        assert isinstance(step, Fold), "passes list folds by number"
+        return step
+
+    def _start(self, number: int) -> Kept:
+        fold = self._fold(number)
+        type_ = self.plan.steps[fold.operand].result.computed
+        return REDUCTIONS[fold.reducer].start(self.k, type_, self.spread.vector)
+
+    def _added(self, number: int, kept: Kept, spots: Sequence[_Spot], found: Mapping[int, Value]) -> Kept:
+        fold = self._fold(number)
+        for spot in spots:
+            more = REDUCTIONS[fold.reducer].add(kept, self._value_of(spot, found)(fold.operand), self._position(spot))
+            kept = chosen(self.k, spot.mask, more, kept)
+        return kept
+
+    def _position(self, spot: _Spot) -> Value:
+        """In the row, of each lane."""
+        first, lanes = self.k.convert(spot.number, INDEX), self._along
+        return self.k.lanes(lanes) + first * lanes if lanes else first.splat(self.spread.vector)
+
+    def _folded(self, number: int, kept: Kept) -> Value:
+        fold = self._fold(number)
+        reduction = REDUCTIONS[fold.reducer]
+        if number not in self._shared:
+            self._shared[number] = self.place.room(kept)
+        whole = self.place.merged(kept, reduction.merge, self._shared[number])
+        return rounded(reduction.finish(whole, self.k.size("length")), fold.result)
