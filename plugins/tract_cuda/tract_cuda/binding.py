@@ -39,7 +39,11 @@ def stage_bytes(arena: ArenaPlan, stage: int, symbols: Mapping[str, int]) -> tup
 
 @frozen
 class BoundLaunch:
-    """One launch with its numbers. ``wide``: whether positions are i64; ``pointers``: which values are addresses."""
+    """A ``step`` with its numbers.
+
+    ``wide``: whether positions are i64; ``grid``: how many blocks; ``values``: of its parameters, in order;
+    ``pointers``: which of these are addresses.
+    """
 
     step: Launch
     wide: bool

@@ -21,7 +21,10 @@ _SPEED: Final = 3
 
 @frozen
 class Ptx:
-    """A kernel as PTX. ``threads``: of a block; ``shared_bytes``: of the shared memory that a launch gives a block."""
+    """A kernel as PTX. ``name``: of its entry; ``text``: all of it.
+
+    ``threads``: of a block; ``shared_bytes``: of the shared memory that a launch gives a block.
+    """
 
     name: str
     text: str

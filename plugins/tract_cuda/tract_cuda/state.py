@@ -39,9 +39,10 @@ _STATUS_BYTES: Final = 4
 
 @frozen
 class Ready:
-    """A segment for certain sizes: a graph, and the pinned memory that it copies from and to, by tensor.
+    """A segment for certain sizes: its ``graph``, and the ``pinned`` memory that it copies from and to.
 
-    ``status``: where it says that a kernel refused to do its work, if any can.
+    ``uploads``, ``downloads``: that memory as arrays, by tensor. ``status``: where it says that a kernel refused to do
+    its work, if any can.
     """
 
     graph: Graph

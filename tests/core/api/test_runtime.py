@@ -163,10 +163,10 @@ def test_an_unusable_default_is_not_replaced_in_silence() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("cuda", "it will come with tract-cuda, which is planned and cannot be installed yet"),
-        ("cuda", "it will come with tract-cuda, which is planned"),
+        ("cuda", "tract-cuda is installed, but not in use: 'tract plugins' says why"),
+        ("metal", "it will come with tract-metal, which is planned and cannot be installed yet"),
         ("metal", "it will come with tract-metal, which is planned"),
-        ("gpu", "it will come with tract-cuda or tract-metal, which are planned and cannot be installed yet"),
+        ("gpu", "tract-cuda is installed, but not in use"),
         ("referense", "did you mean 'reference'"),
         ("quantum", "'default' is the best CPU runtime that is installed"),
         ("REFERENCE", "did you mean 'reference'"),
