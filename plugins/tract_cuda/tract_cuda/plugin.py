@@ -12,7 +12,7 @@ from tract_core.plugins.index import read_index
 _LOWERED: Final = ("axis", "broadcast", "concat", "conv", "downsample", "einsum", "gather", "identity", "pool", "slice")
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 
-_KINDS: Final = ("conv", "einsum", "elementwise")
+_KINDS: Final = ("conv", "einsum", "elementwise", "rows")
 """Modules of `tract_cuda.lower` that say which kernels compute groups of some kinds."""
 
 _GROUPS: Final = ("conv", "einsum")
