@@ -192,9 +192,9 @@ class Kernel(Function):
         return self.builder.addrspacecast(begin, POINTER)
 
     def read(self, memory: Buffer, place: Value | int, lanes: int) -> Value:
-        """``lanes`` elements from a place on, at once: the place is a multiple of ``lanes``, and so is the memory's."""
+        """``lanes`` elements from a place on, at once: the place is a multiple of ``lanes``, as the memory's."""
         stored = stored_type(memory.element, self.isa)
-        align = lanes * memory.element.bytes
+        align = max(lanes, 1) * memory.element.bytes
         found = self.builder.load(memory.address(place), align=align, typ=ir_type(stored, lanes))
         return from_memory(Value(self, found, stored, lanes), memory.element)
 
