@@ -1,18 +1,45 @@
-"""A product of matrices, as what reads and writes it lies in memory."""
+"""Products of matrices: which kernel computes one, with which tiles, and in how many parts the depth is summed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.types import ElementType
 from tract_llvm.program.views import View
 
-from tract_core.dims import Dim
+from tract_core.dims import Dim, ceil_div
 from tract_core.dims import product as product_of
 from tract_core.frozen import frozen
 from tract_cuda.kernels.dot import THREADS, DotPlan
+from tract_cuda.kernels.merge import THREADS as MERGE_THREADS
+from tract_cuda.kernels.merge import MergePlan
+from tract_cuda.kernels.tile import Tile, TilePlan
 from tract_cuda.lowering import Lowering
+from tract_cuda.maps import is_multiple
+
+TILES: Final = (
+    Tile(128, 128, 8, 8, 8),
+    Tile(128, 64, 8, 8, 4),
+    Tile(64, 64, 16, 4, 4),
+    Tile(32, 32, 16, 2, 2),
+)
+"""From the largest, which reads least for each sum, to the smallest, of which there are most blocks."""
+
+FLAT: Final = Tile(16, 64, 32, 1, 4)
+"""For few rows."""
+
+_UNKNOWN: Final = 64
+"""What a symbolic size is taken for."""
+
+_SHORTEST: Final = 128
+"""What of the depth is summed at once, at least."""
+
+_MOST_PARTS: Final = 64
+
+_WIDE: Final = 16
+"""Bytes that one thread reads at once."""
 
 
 @frozen
@@ -31,17 +58,127 @@ class Product:
     sums: ElementType
     expression: Expression
 
+    @property
+    def depth(self) -> Dim:
+        """How many products each sum has."""
+        return self.left.shape[2]
+
+    def tensors(self, result: View | None = None) -> dict[str, View | Dim]:
+        """The result, another one where it is given, and the operands, with their strides, as kernels take them."""
+        named = {"result": result or self.result}
+        named |= {f"operand{number}": one for number, one in enumerate(self.operands if result is None else ())}
+        return _with_strides(named)
+
+    def sizes(self) -> dict[str, View | Dim]:
+        """Pairs, rows and columns, as kernels take them."""
+        return {f"size{axis}": size for axis, size in enumerate(self.result.shape)}
+
 
 def add_product(lowering: Lowering, product: Product, nodes: Sequence[int]) -> str | None:
     """Add the launches of a product. Returns why there are none."""
-    plan = DotPlan(product.left.element, product.right.element, product.sums, product.expression)
-    given: dict[str, View | Dim] = {f"size{axis}": size for axis, size in enumerate(product.result.shape)}
-    given["depth"] = product.left.shape[2]
-    tensors = {"left": product.left, "right": product.right, "result": product.result}
-    tensors |= {f"operand{number}": one for number, one in enumerate(product.operands)}
-    for name, view in tensors.items():
-        given[name] = view
-        given |= {f"{name}.{axis}": stride for axis, stride in enumerate(view.strides)}
-    count = product_of(product.result.shape)
-    lowering.launch(plan, [(count + THREADS - 1) // THREADS], given, [product.result], nodes)
+    if product.sums.bits not in {32, 64}:
+        _add_dot(lowering, product, nodes)
+        return None
+    tile = tile_for(product, lowering.target.multiprocessors)
+    parts = parts_for(product, tile, lowering.target.multiprocessors)
+    if parts == 1:
+        _add_tiles(lowering, product, tile, nodes)
+    else:
+        _add_parts(lowering, product, tile, parts, nodes)
     return None
+
+
+def tile_for(product: Product, multiprocessors: int) -> Tile:
+    """The largest tile of which there are enough blocks for all multiprocessors; else the smallest."""
+    pairs, rows, columns = (size if isinstance(size, int) else _UNKNOWN for size in product.result.shape)
+    if rows <= FLAT.rows:
+        return FLAT
+    fitting = [one for one in TILES if one.rows < 2 * rows and one.columns < 2 * columns] or [TILES[-1]]
+    enough = (one for one in fitting if _blocks(one, pairs, rows, columns) >= multiprocessors)
+    return next(enough, fitting[-1])
+
+
+def parts_for(product: Product, tile: Tile, multiprocessors: int) -> int:
+    """In how many parts the depth is summed, so that all multiprocessors have work."""
+    pairs, rows, columns = (size if isinstance(size, int) else _UNKNOWN for size in product.result.shape)
+    blocks, depth = max(_blocks(tile, pairs, rows, columns), 1), product.depth
+    if not isinstance(depth, int) or blocks >= multiprocessors:
+        return 1
+    return max(1, min(2 * multiprocessors // blocks, depth // _SHORTEST, _MOST_PARTS))
+
+
+def _blocks(tile: Tile, pairs: int, rows: int, columns: int) -> int:
+    return pairs * -(-rows // tile.rows) * -(-columns // tile.columns)
+
+
+def _plan(product: Product, tile: Tile, expression: Expression, *, parts: bool) -> TilePlan:
+    left, right = product.left, product.right
+    inner_left, inner_right = left.strides[2] == 1, right.strides[1] == 1 and right.strides[2] != 1
+    return TilePlan(
+        tile,
+        left.element,
+        right.element,
+        product.sums,
+        inner_left,
+        inner_right,
+        _wide(left, 2 if inner_left else 1, tile, product.sums),
+        _wide(right, 1 if inner_right else 2, tile, product.sums),
+        parts,
+        expression,
+    )
+
+
+def _wide(view: View, axis: int, tile: Tile, sums: ElementType) -> int:
+    """How many elements are read at once along an axis."""
+    others = [stride for number, stride in enumerate(view.strides) if number != axis]
+    most = min(_WIDE // view.element.bytes if view.element.bits >= 8 else 1, _WIDE // sums.bytes)
+    if view.strides[axis] != 1:
+        return 1
+    while most > 1 and not all(is_multiple(one, most) for one in (view.shape[axis], view.offset, *others)):
+        most //= 2
+    return most
+
+
+def _given(product: Product, part: Dim, apart: Dim, result: View | None = None) -> dict[str, View | Dim]:
+    factors = _with_strides({"left": product.left, "right": product.right})
+    return product.sizes() | {"depth": product.depth, "part": part, "apart": apart} | factors | product.tensors(result)
+
+
+def _with_strides(tensors: dict[str, View]) -> dict[str, View | Dim]:
+    found: dict[str, View | Dim] = {}
+    for name, view in tensors.items():
+        found[name] = view
+        found |= {f"{name}.{axis}": stride for axis, stride in enumerate(view.strides)}
+    return found
+
+
+def _grid(product: Product, tile: Tile, parts: int) -> tuple[Dim, Dim, Dim]:
+    pairs, rows, columns = product.result.shape
+    return pairs * ceil_div(rows, tile.rows) * ceil_div(columns, tile.columns), 1, parts
+
+
+def _add_tiles(lowering: Lowering, product: Product, tile: Tile, nodes: Sequence[int]) -> None:
+    plan = _plan(product, tile, product.expression, parts=False)
+    lowering.launch(plan, _grid(product, tile, 1), _given(product, 0, 0), [product.result], nodes)
+
+
+def _add_parts(lowering: Lowering, product: Product, tile: Tile, parts: int, nodes: Sequence[int]) -> None:
+    """Parts of the depth are summed side by side, to memory of their own; then those are added up, in order."""
+    shape, sums = product.result.shape, product.sums
+    apart, part = product_of(shape), ceil_div(ceil_div(product.depth, parts), tile.depth) * tile.depth
+    scratch = lowering.scratch(sums, (parts, *shape))
+    first = View(scratch.storage, sums, shape, scratch.strides[1:])
+    plan = _plan(product, tile, Expression((sums,)), parts=True)
+    lowering.launch(plan, _grid(product, tile, parts), _given(product, part, apart, first), [scratch], nodes)
+    given = {"parts": parts, "apart": apart, "sums": scratch} | product.sizes() | product.tensors()
+    merge = MergePlan(sums, product.expression)
+    lowering.launch(merge, [ceil_div(apart, MERGE_THREADS)], given, [product.result], nodes)
+
+
+def _add_dot(lowering: Lowering, product: Product, nodes: Sequence[int]) -> None:
+    """One thread for each sum: for whatever tiles are not made for."""
+    plan = DotPlan(product.left.element, product.right.element, product.sums, product.expression)
+    given = product.sizes() | {"depth": product.depth} | product.tensors()
+    given |= _with_strides({"left": product.left, "right": product.right})
+    count = product_of(product.result.shape)
+    lowering.launch(plan, [ceil_div(count, THREADS)], given, [product.result], nodes)
