@@ -33,6 +33,9 @@ _NON_BLOCKING: Final = 1
 _RELAXED: Final = 2
 """How a stream is captured: memory may be freed meanwhile, and what other threads do does not matter."""
 
+_EXTERNAL: Final = 1
+"""How an event is recorded by a graph, rather than being an edge in it."""
+
 _ERROR_LOG: Final = 5
 _ERROR_LOG_BYTES: Final = 6
 """Options of the compiler in the driver."""
@@ -230,9 +233,9 @@ class Stream:
                 raise
         return found.value
 
-    def event(self) -> Event:
-        """A mark in what is done, which tells when that was."""
-        return Event(self)
+    def event(self, *, captured: bool = False) -> Event:
+        """A mark in what is done, which tells when that was. ``captured``: in a graph, each time that is launched."""
+        return Event(self, captured=captured)
 
 
 class Capture:
@@ -266,13 +269,13 @@ class Graph:
 
 
 class Event:
-    """A mark in a stream, made where it was asked for."""
+    """A mark in a stream, or in a graph, made where it was asked for."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, *, captured: bool) -> None:
         self._driver = stream.device.driver
         self.handle = self._driver.handle("cuEventCreate", 0)
         weakref.finalize(self, _free, stream.device, "cuEventDestroy", self.handle)
-        self._driver.cuEventRecord(self.handle, stream.handle)
+        self._driver.cuEventRecordWithFlags(self.handle, stream.handle, _EXTERNAL if captured else 0)
 
     def seconds_since(self, other: Event) -> float:
         """How long after another one, once both are done."""

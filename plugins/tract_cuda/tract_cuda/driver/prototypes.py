@@ -57,7 +57,7 @@ PROTOTYPES: Final[Mapping[str, tuple[Any, ...]]] = {
     "cuGraphDestroy": (P,),
     "cuEventCreate": (P, U),
     "cuEventDestroy_v2": (P,),
-    "cuEventRecord": (P, P),
+    "cuEventRecordWithFlags": (P, P, U),
     "cuEventSynchronize": (P,),
     "cuEventElapsedTime": (P, P, P),
     "cuStreamWaitEvent": (P, P, U),

@@ -189,7 +189,8 @@ class Kernel(Function):
             self._shared = ir.GlobalVariable(self.module, kind, "shared", addrspace=3)
             self._shared.linkage, self._shared.align = "external", SHARED_ALIGNMENT
         begin = self._shared.gep([ir.Constant(ir.IntType(32), 0), ir.Constant(ir.IntType(32), byte)])
-        return self.builder.addrspacecast(begin, POINTER)
+        with self.builder.goto_entry_block():  # whoever asks for it first, in a branch, say
+            return self.builder.addrspacecast(begin, POINTER)
 
     def read(self, memory: Buffer, place: Value | int, lanes: int) -> Value:
         """``lanes`` elements from a place on, at once: the place is a multiple of ``lanes``, as the memory's."""
