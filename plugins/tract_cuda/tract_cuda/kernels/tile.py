@@ -11,6 +11,7 @@ from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_cuda.kernels.windows import Windows
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
 AXES = 3
@@ -43,7 +44,8 @@ class TilePlan:
     ``left``, ``right``: the types of the factors; ``sums``: in which products are summed. ``inner_left``,
     ``inner_right``: whether the summed axis is that along which the factor lies in memory; ``wide_left``,
     ``wide_right``: how many of its elements are read at once, which then lie side by side in multiples of them.
-    ``parts``: whether blocks along z sum parts of the depth, each to its own result, and not all of it.
+    ``parts``: whether blocks along z sum parts of the depth, each to its own result, and not all of it. ``windows``:
+    how the left factor is read where it is the windows of a convolution, which lie nowhere side by side.
     ``expression``: what is computed of each sum, rounded to the type of its first input, and of the operands.
     """
 
@@ -57,6 +59,7 @@ class TilePlan:
     wide_right: int
     parts: bool
     expression: Expression
+    windows: Windows | None = None
 
     @property
     def name(self) -> str:
@@ -76,7 +79,8 @@ class TilePlan:
         tensors += [(f"operand{number}", one) for number, one in enumerate(operands)]
         found = [(Parameter(name, element), *sizes(f"{name}.", AXES)) for name, element in tensors]
         numbers = (*sizes("size", AXES), Parameter("depth"), Parameter("part"), Parameter("apart"))
-        return (*numbers, *(one for group in found for one in group))
+        windows = () if self.windows is None else self.windows.parameters
+        return (*numbers, *windows, *(one for group in found for one in group))
 
     def emit(self, k: Kernel) -> None:
         """result[p, i, j] = expression(sum of left[p, i, d] * right[p, d, j] over d, operands[p, i, j], ...)"""
@@ -128,18 +132,26 @@ class _Tile:
         self.pair, row, column = k.spot(k.block("x"), [self.pairs, *blocks])
         self.row, self.column, self.part = row * tile.rows, column * tile.columns, k.block("z")
         self.left, self.right = self._side("left"), self._side("right")
+        self.windows = None
+        if plan.windows is not None:
+            spots = [self.row + spot for spot, _, _ in self._loads(self.left)]
+            self.windows = plan.windows.opened(k, self.pair, spots)
 
     def write(self) -> None:
         """The whole kernel."""
         k, tile, plan = self.k, self.tile, self.plan
         begin, end = self._range()
         sums = [[k.variable(k.constant(0, plan.sums)) for _ in range(tile.across)] for _ in range(tile.down)]
+        sides = (self.left, self.right)
+        ahead = [[k.variable(one) for one in self._read(side, begin, end)] for side in sides]
         with k.loop("depth", end, begin, tile.depth) as depth:
-            found = [self._read(side, depth, end) for side in (self.left, self.right)]
             k.barrier()
-            for side, values in zip((self.left, self.right), found, strict=True):
-                self._keep(side, values)
+            for side, values in zip(sides, ahead, strict=True):
+                self._keep(side, [one.value for one in values])
             k.barrier()
+            for side, values in zip(sides, ahead, strict=True):  # what comes next is on its way meanwhile
+                for variable, value in zip(values, self._read(side, depth + tile.depth, end), strict=True):
+                    variable.value = value
             for inner in range(tile.depth):
                 a, b = self._held(self.left, inner), self._held(self.right, inner)
                 for i, x in enumerate(a):
@@ -195,11 +207,15 @@ class _Tile:
     def _read(self, side: _Side, depth: Value, end: Value) -> list[Value]:
         """What a thread reads of a tile: zeros beyond the ends."""
         k, found = self.k, list[Value]()
-        vector = side.wide if side.wide > 1 else 0
-        for spot, inner, there in self._loads(side):
+        vector, windows = side.wide if side.wide > 1 else 0, self.windows if side is self.left else None
+        for number, (spot, inner, there) in enumerate(self._loads(side)):
             inside = (spot < side.left) & (depth + inner < end)
             inside = inside if there is None else inside & there
-            place = side.begin + spot * side.step + (depth + inner) * side.inner
+            if windows is None:
+                place = side.begin + spot * side.step + (depth + inner) * side.inner
+            else:
+                place, within = windows.at(number, depth, inner)
+                inside = inside & within
             safe = k.select(inside, place, place.like(0))
             value = k.read(side.memory, safe, vector) if vector else side.memory[safe]
             value = k.convert(value, self.plan.sums)

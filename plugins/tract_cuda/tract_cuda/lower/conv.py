@@ -17,21 +17,16 @@ from tract_core.ops.pool_spec import AxisPlan
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.conv import biased, sums_of
 from tract_cuda.group.groups import Convolved
-from tract_cuda.kernels.unfold import THREADS, UnfoldPlan
 from tract_cuda.kernels.window import THREADS as WINDOW_THREADS
 from tract_cuda.kernels.window import WindowPlan
 from tract_cuda.lowering import Lowering, Site
-from tract_cuda.maps import is_multiple
-from tract_cuda.products.product import Product, add_product
+from tract_cuda.products.product import Product, WindowsOf, add_product
 from tract_cuda.table import CUDA, KINDS
 
 ROWS = Rows()
 
 FEW_CHANNELS = 4
 """Groups of so few channels are summed window by window."""
-
-ACCESS_BYTES = 16
-"""What one thread reads at once, at most."""
 
 
 @ROWS.row(CUDA, Conv)
@@ -56,7 +51,7 @@ def _lower(op: Conv, site: Site, behind: Chain) -> str | None:
     sums = sums_of(site.lowering.model, site.lowering.model.nodes[site.node.node])
     assert sums is not None, "groups are made where there is such a type"
     parts = parts_of(op, site)
-    if not isinstance(parts.each, int) or parts.each > FEW_CHANNELS:
+    if parts.groups == 1 or not isinstance(parts.each, int) or parts.each > FEW_CHANNELS:
         return _as_product(site, parts, sums, behind)
     return _by_windows(site, parts, sums, behind)
 
@@ -164,15 +159,16 @@ def _as_product(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> s
     """[groups, positions, window and channels] times [groups, window and channels, outputs]."""
     lowering, groups = site.lowering, parts.groups
     rows, depth = product(parts.shape[:-1]), product(parts.window) * parts.each
-    left = _windows(site, parts, rows, depth)
-    right = _packed(lowering, parts, depth)
-    each = parts.outputs // groups
+    right, each = _packed(lowering, parts, depth), parts.outputs // groups
     columns = (groups, rows, each)
     operands = tuple(_of_groups(lowering, view, columns, each) for view in operands_of(site, parts, behind))
+    flat = _positions(site, parts, rows)
+    data = parts.data if parts.data.strides[-1] == 1 else lowering.compact(parts.data)
     result = placed_result(site, parts, behind)
-    strides = (each, parts.outputs, 1)
-    shaped = replace(result, shape=columns, strides=strides)
-    return add_product(lowering, Product(left, right, operands, shaped, sums, behind.expression), site.group.nodes)
+    shaped = replace(result, shape=columns, strides=(each, parts.outputs, 1))
+    left, windows = (data, _windows(parts, data)) if flat is None else (flat, None)
+    found = Product(left, right, operands, shaped, sums, behind.expression, windows)
+    return add_product(lowering, found, site.group.nodes)
 
 
 def _of_groups(lowering: Lowering, view: View, shape: tuple[Dim, ...], each: Dim) -> View:
@@ -185,38 +181,27 @@ def _of_groups(lowering: Lowering, view: View, shape: tuple[Dim, ...], each: Dim
     return replace(view, shape=shape, strides=(step * each, along, step))
 
 
-def _windows(site: Site, parts: Parts, rows: Dim, depth: Dim) -> View:
-    """The windows as [groups, positions, window and channels]: the data itself where each is one position."""
+def _positions(site: Site, parts: Parts, rows: Dim) -> View | None:
+    """The windows as [groups, positions, channels], where each is one position; ``None`` for others."""
     lowering, data = site.lowering, parts.data
-    if all(axis.window.kernel == 1 and axis.before == axis.after == 0 for axis in parts.axes):
-        for number, axis in enumerate(parts.axes, start=1):
-            data = data.part(number, 0, axis.output, axis.window.stride)
-        flat = data.shaped((rows, data.shape[-1])) or lowering.compact(data).shaped((rows, data.shape[-1]))
-        assert flat is not None, "what has no gaps has any shape"
-        step = flat.strides[1]
-        return replace(flat, shape=(parts.groups, rows, parts.each), strides=(parts.each * step, flat.strides[0], step))
-    return _unfolded(site, parts, rows, depth)
+    if any(axis.window.kernel != 1 or axis.before != 0 or axis.after != 0 for axis in parts.axes):
+        return None
+    for number, axis in enumerate(parts.axes, start=1):
+        data = data.part(number, 0, axis.output, axis.window.stride)
+    flat = data.shaped((rows, data.shape[-1])) or lowering.compact(data).shaped((rows, data.shape[-1]))
+    assert flat is not None, "what has no gaps has any shape"
+    step = flat.strides[1]
+    return replace(flat, shape=(parts.groups, rows, parts.each), strides=(parts.each * step, flat.strides[0], step))
 
 
-def _unfolded(site: Site, parts: Parts, rows: Dim, depth: Dim) -> View:
-    lowering, data = site.lowering, parts.data
-    if data.strides[-1] != 1:
-        data = lowering.compact(data)
-    result = lowering.scratch(data.element, (parts.groups, rows, depth))
-    most = min(8, ACCESS_BYTES // data.element.bytes)
-    lanes = most if _aligned(data, parts.each, most) else 1
-    count = product([parts.groups, rows, depth]) // lanes
-    plan = UnfoldPlan(data.as_bits().element, parts.window, lanes)
-    given: dict[str, View | Dim] = {"count": count, "batch": parts.shape[0], "channels": parts.each}
-    given |= {"data": data, "data.batch": data.strides[0], "data.channel": data.strides[-1], "result": result}
-    given |= _along(parts)
-    given |= {f"data.axis{number}": data.strides[1 + number] for number in range(len(parts.axes))}
-    site.launch(plan, [(count + THREADS - 1) // THREADS], given, [result])
-    return result
-
-
-def _aligned(data: View, each: Dim, lanes: int) -> bool:
-    return data.strides[-1] == 1 and all(is_multiple(one, lanes) for one in (each, data.offset, *data.strides[:-1]))
+def _windows(parts: Parts, data: View) -> WindowsOf:
+    """How the windows are read. ``data``: with its channels side by side."""
+    found: dict[str, Dim] = {"window.batch": data.strides[0]}
+    for number, axis in enumerate(parts.axes):
+        along = {"size": axis.input, "positions": axis.output, "stride": axis.window.stride}
+        along |= {"dilation": axis.window.dilation, "before": axis.before, "step": data.strides[1 + number]}
+        found |= {f"window.{name}{number}": value for name, value in along.items()}
+    return WindowsOf(parts.window, parts.each, found)
 
 
 def _packed(lowering: Lowering, parts: Parts, depth: Dim) -> View:

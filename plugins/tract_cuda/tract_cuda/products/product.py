@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tract_llvm.elements.expressions import Expression
@@ -15,7 +15,8 @@ from tract_core.frozen import frozen
 from tract_cuda.kernels.dot import THREADS, DotPlan
 from tract_cuda.kernels.merge import THREADS as MERGE_THREADS
 from tract_cuda.kernels.merge import MergePlan
-from tract_cuda.kernels.tile import Tile, TilePlan
+from tract_cuda.kernels.tile import AXES, Tile, TilePlan
+from tract_cuda.kernels.windows import Windows
 from tract_cuda.lowering import Lowering
 from tract_cuda.maps import is_multiple
 
@@ -43,12 +44,25 @@ _WIDE: Final = 16
 
 
 @frozen
+class WindowsOf:
+    """The ``window`` of a convolution along its spatial axes, with so many ``channels`` at each position.
+
+    ``arguments``: what `Windows` is called with beside that, by name.
+    """
+
+    window: tuple[int, ...]
+    channels: Dim
+    arguments: Mapping[str, Dim]
+
+
+@frozen
 class Product:
     """A product of matrices, for many pairs of them, and what is computed of each element of the result.
 
     ``left``: [pairs, rows, depth]; ``right``: [pairs, depth, columns]; ``operands``, ``result``: [pairs, rows,
     columns]; the factors and operands with any strides, 0 among them. ``sums``: in which type products are summed.
-    ``expression``: its first input is the sum, rounded to that type; the others are the operands.
+    ``expression``: its first input is the sum, rounded to that type; the others are the operands. ``windows``: how the
+    left factor is read where it is the windows of a convolution; its view is the data then.
     """
 
     left: View
@@ -57,11 +71,12 @@ class Product:
     result: View
     sums: ElementType
     expression: Expression
+    windows: WindowsOf | None = None
 
     @property
     def depth(self) -> Dim:
         """How many products each sum has."""
-        return self.left.shape[2]
+        return self.right.shape[1]
 
     def tensors(self, result: View | None = None) -> dict[str, View | Dim]:
         """The result, another one where it is given, and the operands, with their strides, as kernels take them."""
@@ -76,7 +91,7 @@ class Product:
 
 def add_product(lowering: Lowering, product: Product, nodes: Sequence[int]) -> str | None:
     """Add the launches of a product. Returns why there are none."""
-    if product.sums.bits not in {32, 64}:
+    if product.sums.bits not in {32, 64} and product.windows is None:
         _add_dot(lowering, product, nodes)
         return None
     tile = tile_for(product, lowering.target.multiprocessors)
@@ -112,8 +127,12 @@ def _blocks(tile: Tile, pairs: int, rows: int, columns: int) -> int:
 
 
 def _plan(product: Product, tile: Tile, expression: Expression, *, parts: bool) -> TilePlan:
-    left, right = product.left, product.right
-    inner_left, inner_right = left.strides[2] == 1, right.strides[1] == 1 and right.strides[2] != 1
+    left, right, windows = product.left, product.right, product.windows
+    whole = windows is not None and is_multiple(windows.channels, tile.depth)
+    inner_left, inner_right = (
+        windows is not None or left.strides[2] == 1,
+        right.strides[1] == 1 and right.strides[2] != 1,
+    )
     return TilePlan(
         tile,
         left.element,
@@ -121,14 +140,26 @@ def _plan(product: Product, tile: Tile, expression: Expression, *, parts: bool) 
         product.sums,
         inner_left,
         inner_right,
-        _wide(left, 2 if inner_left else 1, tile, product.sums),
-        _wide(right, 1 if inner_right else 2, tile, product.sums),
+        _wide_window(product) if windows is not None else _wide(left, 2 if inner_left else 1, product.sums),
+        _wide(right, 1 if inner_right else 2, product.sums),
         parts,
         expression,
+        None if windows is None else Windows(windows.window, whole),
     )
 
 
-def _wide(view: View, axis: int, tile: Tile, sums: ElementType) -> int:
+def _wide_window(product: Product) -> int:
+    """How many channels are read at once."""
+    windows, view = product.windows, product.left
+    assert windows is not None, "the callers asked"
+    steps = [value for name, value in windows.arguments.items() if name.startswith(("window.step", "window.batch"))]
+    most = min(_WIDE // view.element.bytes, _WIDE // product.sums.bytes)
+    while most > 1 and not all(is_multiple(one, most) for one in (windows.channels, view.offset, *steps)):
+        most //= 2
+    return max(most, 1)
+
+
+def _wide(view: View, axis: int, sums: ElementType) -> int:
     """How many elements are read at once along an axis."""
     others = [stride for number, stride in enumerate(view.strides) if number != axis]
     most = min(_WIDE // view.element.bytes if view.element.bits >= 8 else 1, _WIDE // sums.bytes)
@@ -141,6 +172,10 @@ def _wide(view: View, axis: int, tile: Tile, sums: ElementType) -> int:
 
 def _given(product: Product, part: Dim, apart: Dim, result: View | None = None) -> dict[str, View | Dim]:
     factors = _with_strides({"left": product.left, "right": product.right})
+    if product.windows is not None:
+        factors |= {f"left.{axis}": 0 for axis in range(AXES)} | dict(product.windows.arguments)
+        factors |= {"window.channels": product.windows.channels}
+        factors.pop(f"left.{AXES}", None)
     return product.sizes() | {"depth": product.depth, "part": part, "apart": apart} | factors | product.tensors(result)
 
 
