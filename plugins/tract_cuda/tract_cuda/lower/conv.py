@@ -20,7 +20,8 @@ from tract_cuda.group.groups import Convolved
 from tract_cuda.kernels.window import THREADS as WINDOW_THREADS
 from tract_cuda.kernels.window import WindowPlan
 from tract_cuda.lowering import Lowering, Site
-from tract_cuda.products.product import Product, WindowsOf, add_product
+from tract_cuda.products.choose import add_product
+from tract_cuda.products.product import Product, WindowsOf
 from tract_cuda.table import CUDA, KINDS
 
 ROWS = Rows()
@@ -168,7 +169,8 @@ def _as_product(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> s
     shaped = replace(result, shape=columns, strides=(each, parts.outputs, 1))
     left, windows = (data, _windows(parts, data)) if flat is None else (flat, None)
     found = Product(left, right, operands, shaped, sums, behind.expression, windows)
-    return add_product(lowering, found, site.group.nodes)
+    add_product(lowering, found, site.group.nodes)
+    return None
 
 
 def _of_groups(lowering: Lowering, view: View, shape: tuple[Dim, ...], each: Dim) -> View:

@@ -17,7 +17,8 @@ from tract_core.plugins.tables import Rows
 from tract_cuda.group.einsum import product_of, sums_of
 from tract_cuda.group.groups import Products
 from tract_cuda.lowering import Lowering, Site
-from tract_cuda.products.product import Product, add_product
+from tract_cuda.products.choose import add_product
+from tract_cuda.products.product import Product
 from tract_cuda.table import CUDA, KINDS
 
 ROWS = Rows()

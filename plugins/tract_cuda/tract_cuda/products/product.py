@@ -1,4 +1,4 @@
-"""Products of matrices: which kernel computes one, with which tiles, and in how many parts the depth is summed."""
+"""Products of matrices: launches by tiles, with the depth in one or several parts, and tiles by a rule."""
 
 from __future__ import annotations
 
@@ -30,6 +30,21 @@ TILES: Final = (
 
 FLAT: Final = Tile(16, 64, 32, 1, 4)
 """For few rows."""
+
+OTHERS: Final = (
+    Tile(64, 128, 8, 4, 8),
+    Tile(128, 128, 16, 8, 8),
+    Tile(64, 64, 8, 8, 8),
+    Tile(64, 32, 16, 4, 4),
+    Tile(32, 64, 16, 4, 4),
+    Tile(32, 64, 32, 2, 4),
+    Tile(32, 32, 32, 4, 4),
+    Tile(16, 32, 32, 2, 2),
+    Tile(16, 128, 16, 2, 4),
+    Tile(8, 64, 32, 1, 4),
+    Tile(4, 128, 32, 1, 4),
+)
+"""What is measured beside these."""
 
 _UNKNOWN: Final = 64
 """What a symbolic size is taken for."""
@@ -89,41 +104,34 @@ class Product:
         return {f"size{axis}": size for axis, size in enumerate(self.result.shape)}
 
 
-def add_product(lowering: Lowering, product: Product, nodes: Sequence[int]) -> str | None:
-    """Add the launches of a product. Returns why there are none."""
-    if product.sums.bits not in {32, 64} and product.windows is None:
-        _add_dot(lowering, product, nodes)
-        return None
-    tile = tile_for(product, lowering.target.multiprocessors)
-    parts = parts_for(product, tile, lowering.target.multiprocessors)
+Choice = tuple[Tile, int]
+"""A tile, and in how many parts the depth is summed."""
+
+
+def by_rule(product: Product, multiprocessors: int) -> Choice:
+    """The largest tile of which there are enough blocks for all multiprocessors, else the smallest, and parts."""
+    pairs, rows, columns = (size if isinstance(size, int) else _UNKNOWN for size in product.result.shape)
+    fitting = [one for one in TILES if one.rows < 2 * rows and one.columns < 2 * columns] or [TILES[-1]]
+    enough = (one for one in fitting if blocks(one, pairs, rows, columns) >= multiprocessors)
+    tile = FLAT if rows <= FLAT.rows else next(enough, fitting[-1])
+    count, depth = max(blocks(tile, pairs, rows, columns), 1), product.depth
+    if not isinstance(depth, int) or count >= multiprocessors:
+        return tile, 1
+    return tile, max(1, min(2 * multiprocessors // count, depth // _SHORTEST, _MOST_PARTS))
+
+
+def blocks(tile: Tile, pairs: int, rows: int, columns: int) -> int:
+    """How many tiles there are."""
+    return pairs * -(-rows // tile.rows) * -(-columns // tile.columns)
+
+
+def add_tiles(lowering: Lowering, product: Product, choice: Choice, nodes: Sequence[int]) -> None:
+    """Add the launches of a product by tiles."""
+    tile, parts = choice
     if parts == 1:
-        _add_tiles(lowering, product, tile, nodes)
+        _add_whole(lowering, product, tile, nodes)
     else:
         _add_parts(lowering, product, tile, parts, nodes)
-    return None
-
-
-def tile_for(product: Product, multiprocessors: int) -> Tile:
-    """The largest tile of which there are enough blocks for all multiprocessors; else the smallest."""
-    pairs, rows, columns = (size if isinstance(size, int) else _UNKNOWN for size in product.result.shape)
-    if rows <= FLAT.rows:
-        return FLAT
-    fitting = [one for one in TILES if one.rows < 2 * rows and one.columns < 2 * columns] or [TILES[-1]]
-    enough = (one for one in fitting if _blocks(one, pairs, rows, columns) >= multiprocessors)
-    return next(enough, fitting[-1])
-
-
-def parts_for(product: Product, tile: Tile, multiprocessors: int) -> int:
-    """In how many parts the depth is summed, so that all multiprocessors have work."""
-    pairs, rows, columns = (size if isinstance(size, int) else _UNKNOWN for size in product.result.shape)
-    blocks, depth = max(_blocks(tile, pairs, rows, columns), 1), product.depth
-    if not isinstance(depth, int) or blocks >= multiprocessors:
-        return 1
-    return max(1, min(2 * multiprocessors // blocks, depth // _SHORTEST, _MOST_PARTS))
-
-
-def _blocks(tile: Tile, pairs: int, rows: int, columns: int) -> int:
-    return pairs * -(-rows // tile.rows) * -(-columns // tile.columns)
 
 
 def _plan(product: Product, tile: Tile, expression: Expression, *, parts: bool) -> TilePlan:
@@ -192,7 +200,7 @@ def _grid(product: Product, tile: Tile, parts: int) -> tuple[Dim, Dim, Dim]:
     return pairs * ceil_div(rows, tile.rows) * ceil_div(columns, tile.columns), 1, parts
 
 
-def _add_tiles(lowering: Lowering, product: Product, tile: Tile, nodes: Sequence[int]) -> None:
+def _add_whole(lowering: Lowering, product: Product, tile: Tile, nodes: Sequence[int]) -> None:
     plan = _plan(product, tile, product.expression, parts=False)
     lowering.launch(plan, _grid(product, tile, 1), _given(product, 0, 0), [product.result], nodes)
 
@@ -210,7 +218,7 @@ def _add_parts(lowering: Lowering, product: Product, tile: Tile, parts: int, nod
     lowering.launch(merge, [ceil_div(apart, MERGE_THREADS)], given, [product.result], nodes)
 
 
-def _add_dot(lowering: Lowering, product: Product, nodes: Sequence[int]) -> None:
+def add_dots(lowering: Lowering, product: Product, nodes: Sequence[int]) -> None:
     """One thread for each sum: for whatever tiles are not made for."""
     plan = DotPlan(product.left.element, product.right.element, product.sums, product.expression)
     given = product.sizes() | {"depth": product.depth} | product.tensors()
