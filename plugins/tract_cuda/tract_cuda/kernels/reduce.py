@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tract_llvm.elements.reducers import Kept
 from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import I32, U32, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
@@ -71,7 +72,7 @@ class Place:
             count = spread.parts * spread.rows * spread.lanes if spread.parts > 1 else 0
         else:
             count = spread.rows * (spread.parts // WARP) if spread.parts > WARP else 0
-        return [self.k.shared(one.type, count) for one in kept] if count else []
+        return [self.k.shared(_held(one.type), count) for one in kept] if count else []
 
     def _shuffled(self, kept: Kept, merge: MergeFn, threads: int) -> Kept:
         """Of so many neighbouring threads of a warp."""
@@ -87,25 +88,32 @@ class Place:
         begin = self.row * warps
         with k.when(k.lane().equals(0)):
             for memory, one in zip(shared, kept, strict=True):
-                memory[begin + (self.part >> 5)] = one
+                memory[begin + (self.part >> 5)] = k.convert(one, memory.element)
         k.barrier()
         other = k.lane() & (warps - 1)
-        return self._shuffled(tuple(memory[begin + other] for memory in shared), merge, warps)
+        laid = (k.convert(memory[begin + other], one.type) for memory, one in zip(shared, kept, strict=True))
+        return self._shuffled(tuple(laid), merge, warps)
 
     def _through_memory(self, kept: Kept, merge: MergeFn, shared: Sequence[Buffer]) -> Kept:
         """Each thread lays down what it kept; then each reads what those of its row did."""
         k, spread = self.k, self.spread
         mine = (self.part * spread.rows + self.row) * spread.lanes
         for memory, one in zip(shared, kept, strict=True):
-            k.write(memory, mine, one)
+            k.write(memory, mine, k.convert(one, memory.element))
         k.barrier()
         found: Kept | None = None
         for part in range(spread.parts):
             place = (self.row + part * spread.rows) * spread.lanes
-            there = tuple(k.read(memory, place, spread.vector) for memory in shared)
+            laid = [k.read(memory, place, spread.vector) for memory in shared]
+            there = tuple(k.convert(one, like.type) for one, like in zip(laid, kept, strict=True))
             found = there if found is None else merge(found, there)
         assert found is not None, "a row has a part"
         return found
+
+
+def _held(type_: ElementType) -> ElementType:
+    """The type in which a number is laid down: no two threads write to one word."""
+    return type_ if type_.bits >= U32.bits else I32 if type_.kind == "i" else U32
 
 
 def lanes_merged(kept: Kept, merge: MergeFn) -> Kept:
