@@ -1,0 +1,24 @@
+"""All instructions that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tract_cuda.testing.emulator.instructions import arithmetic, bits, control, memory, moves
+from tract_cuda.testing.emulator.types import BITS
+from tract_cuda.testing.emulator.writer import Operation, Row, Writer
+
+ROWS: Final[Mapping[str, Row]] = {**arithmetic.TABLE, **bits.TABLE, **control.TABLE, **memory.TABLE, **moves.TABLE}
+
+
+def write(w: Writer, op: Operation) -> None:
+    """Write an instruction. Raises UnknownPtx where it is not known, or one of its modifiers."""
+    row = ROWS.get(op.statement.opcode)
+    if row is None:
+        raise op.unknown(f"there is no '{op.statement.opcode}'")
+    known = row.words.split()
+    for word in op.words:
+        if word not in BITS and word not in known:
+            raise op.unknown(f"'{word}' is not known here")
+    row.write(w, op)
