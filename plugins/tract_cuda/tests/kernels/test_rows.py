@@ -221,6 +221,41 @@ def test_the_variant_with_wide_positions(op) -> None:
     np.testing.assert_allclose(found, run_reference(op, x), rtol=1e-5)
 
 
+PIECES = [
+    ("f4", (1, 70001), 1),
+    ("f4", (1, 131072), 1),
+    ("i1", (1, 280000), 1),
+    ("f4", (9000, 33), 0),
+    ("f8", (9000, 64), 0),
+    ("f4", (2, 40000), (0, 1)),
+]
+
+
+@pytest.mark.parametrize(("kind", "shape", "axes"), PIECES, ids=str)
+@pytest.mark.parametrize("reducer", [Reducer.SUM, Reducer.MAX, Reducer.ARG_MIN_LAST], ids=lambda one: one.value)
+def test_few_long_rows_are_reduced_in_pieces(kind, shape, axes, reducer) -> None:
+    axes = (axes,) if isinstance(axes, int) else axes
+    if len(axes) > 1 and reducer.name.startswith("ARG"):
+        pytest.skip("places are along one axis")
+    x = np.random.default_rng(10).integers(-100, 100, shape).astype(kind)
+    if kind != "i1" and reducer is Reducer.MAX:
+        x[0, 30] = np.nan
+    model = one_node(Reduce(axes, reducer), text(shape, DatumType.from_numpy(x.dtype).short))
+    assert [kernel.name for kernel in kernels_of(model)] == ["rows_pieces", "rows_merged"]
+    np.testing.assert_array_equal(run(model, x)[0], reference(Reduce(axes, reducer), x))
+
+
+def test_what_is_computed_with_a_long_row_is_computed_behind_its_pieces() -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("100000,f32", model.symbols))
+    (square,) = model.wire_node("square", Square(), [x])
+    (summed,) = model.wire_node("summed", Reduce((0,), Reducer.SUM), [square])
+    model.set_outputs(model.wire_node("length", Sqrt(), [summed]))
+    assert [kernel.name for kernel in kernels_of(model)] == ["rows_pieces", "rows_merged"]
+    data = np.random.default_rng(11).standard_normal(100000).astype("f4")
+    np.testing.assert_allclose(run(model, data)[0], [np.sqrt((data.astype("f8") ** 2).sum())], rtol=1e-6)
+
+
 def test_who_goes_through_which_part_of_a_row() -> None:
     def spread(op, fact: str) -> tuple[int, ...]:
         (plan,) = kernels_of(one_node(op, fact))
@@ -232,4 +267,4 @@ def test_who_goes_through_which_part_of_a_row() -> None:
     assert spread(Softmax((1,)), "1,4096,f32") == (1024, 1, 4, False, 1)
     assert spread(Softmax((1,)), "B,S,f32") == (128, 1, 1, False, 8)
     assert spread(Softmax((1,)), "8,100000,f32") == (1024, 1, 4, False, 0)
-    assert spread(Reduce((1,), Reducer.SUM), "32,49,2048,f32") == (8, 32, 4, True, 7)
+    assert spread(Reduce((1,), Reducer.SUM), "32,49,2048,f32") == (4, 32, 4, True, 0)

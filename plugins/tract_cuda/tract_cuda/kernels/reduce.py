@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from tract_llvm.elements.reducers import Kept
+from tract_llvm.elements.reducers import REDUCTIONS, Kept
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import I32, U32, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_core.ops.reduce import Reducer
 from tract_cuda.language.arch import WARP
 from tract_cuda.language.kernel import Kernel
 
@@ -109,6 +111,21 @@ class Place:
             found = there if found is None else merge(found, there)
         assert found is not None, "a row has a part"
         return found
+
+
+class _Types:
+    """What gives constants of which only the type counts."""
+
+    def constant(self, number: float, type_: ElementType, lanes: int = 0) -> Value:
+        """A number of a type."""
+        nowhere: Any = self
+        return Value(nowhere, None, type_, lanes)
+
+
+def kept_types(reducer: Reducer, element: ElementType) -> tuple[ElementType, ...]:
+    """The types in which what a reduction keeps is laid down. ``element``: of what is reduced."""
+    start: Callable[..., Kept] = REDUCTIONS[reducer].start
+    return tuple(_held(one.type) for one in start(_Types(), element.computed, 0))
 
 
 def _held(type_: ElementType) -> ElementType:

@@ -95,7 +95,7 @@ class RowsPlan:
 
     def emit(self, k: Kernel) -> None:
         """The row, or the vector of rows, of this thread."""
-        rows = _Rows(self, k)
+        rows = RowsWriter(self, k)
         if self.slots == 0:
             rows.go_through()
         elif not self.longer:
@@ -121,16 +121,16 @@ class _Spot:
     values: dict[int, Value] = field(default_factory=dict[int, Value])
 
 
-class _Rows:
+class RowsWriter:
     """The rows while they are written."""
 
     def __init__(self, plan: RowsPlan, k: Kernel) -> None:
         self.plan, self.k, self.spread = plan, k, plan.spread
         self.place = Place(k, plan.spread)
         self._shared: dict[int, list[Buffer]] = {}
-        number, rows = k.block() * self.spread.rows + self.place.row, k.size("rows")
-        self.is_one = number < rows
-        row = k.select(number < rows, number, rows - 1)
+        self.number, rows = k.block() * self.spread.rows + self.place.row, k.size("rows")
+        self.is_one = self.number < rows
+        row = k.select(self.is_one, self.number, rows - 1)
         outer = k.spot(row, k.sizes("outer", plan.outer))
         self._bases = [self._moved(k.index(0), f"outer{n}.", outer) for n in range(len(plan.tensors))]
         self._inner = k.sizes("inner", plan.inner)
@@ -151,38 +151,46 @@ class _Rows:
         """All elements of a row are held by its threads."""
         plan, parts = self.plan, self.spread.parts
         numbers = [self.place.part + slot * parts for slot in range(plan.slots)]
-        spots = [self._spot(one, masked=not plan.exact) for one in numbers]
+        spots = [self._spot(one, None if plan.exact else self.k.size("count")) for one in numbers]
         found: dict[int, Value] = {}
         for one in plan.passes:
-            self._once(one.once, found)
+            self.once(one.once, found)
             self._each(one, spots, found)
             for number in one.folds:
-                kept = self._added(number, self._start(number), spots, found)
+                kept = self._added(number, self.start(number), spots, found)
                 found[number] = self._folded(number, kept)
             self._write(one, spots, found)
-        self._finish(found)
+        self.finish(found)
 
     def go_through(self) -> None:
         """Each pass reads the row again."""
-        k, parts, count = self.k, self.spread.parts, self.k.size("count")
+        k = self.k
         found: dict[int, Value] = {}
         for one in self.plan.passes:
-            self._once(one.once, found)
-            kept = [[k.variable(part) for part in self._start(number)] for number in one.folds]
-            with k.loop("vectors", count, self.place.part, parts * AT_ONCE) as begin:
-                spots = [self._spot(begin + n * parts, masked=n > 0) for n in range(AT_ONCE)]
-                self._each(one, spots, found)
-                for number, variables in zip(one.folds, kept, strict=True):
-                    after = self._added(number, tuple(part.value for part in variables), spots, found)
-                    for variable, value in zip(variables, after, strict=True):
-                        variable.value = value
-                self._write(one, spots, found)
-            for number, variables in zip(one.folds, kept, strict=True):
-                found[number] = self._folded(number, tuple(part.value for part in variables))
-        self._finish(found)
+            self.once(one.once, found)
+            for number, kept in self.gone_through(one, found, self.place.part, k.size("count")).items():
+                found[number] = self._folded(number, kept)
+        self.finish(found)
 
-    def _spot(self, number: Value, *, masked: bool) -> _Spot:
-        return _Spot(number, self.k.spot(number, self._inner), number < self.k.size("count") if masked else None)
+    def gone_through(self, one: Pass, found: Mapping[int, Value], first: Value, stop: Value) -> dict[int, Kept]:
+        """A pass over the vectors from one on, up to another: what this thread keeps of each reduction."""
+        k, parts = self.k, self.spread.parts
+        kept = [[k.variable(part) for part in self.start(number)] for number in one.folds]
+        with k.loop("vectors", stop, first, parts * AT_ONCE) as begin:
+            spots = [self._spot(begin + n * parts, stop if n else None) for n in range(AT_ONCE)]
+            self._each(one, spots, found)
+            for number, variables in zip(one.folds, kept, strict=True):
+                after = self._added(number, tuple(part.value for part in variables), spots, found)
+                for variable, value in zip(variables, after, strict=True):
+                    variable.value = value
+            self._write(one, spots, found)
+        return {
+            number: tuple(part.value for part in variables) for number, variables in zip(one.folds, kept, strict=True)
+        }
+
+    def _spot(self, number: Value, stop: Value | None) -> _Spot:
+        """``stop``: the first vector that is none, where it may be one of them."""
+        return _Spot(number, self.k.spot(number, self._inner), None if stop is None else number < stop)
 
     # ---- values
 
@@ -198,7 +206,8 @@ class _Rows:
 
         return value
 
-    def _once(self, numbers: Sequence[int], found: dict[int, Value]) -> None:
+    def once(self, numbers: Sequence[int], found: dict[int, Value]) -> None:
+        """Compute values that there is one of for a row."""
         for number in numbers:
             found[number] = self._computed(number, None, found.__getitem__)
 
@@ -210,9 +219,9 @@ class _Rows:
         found = step.emit(step.op, *(value(operand) for operand in step.operands))
         return rounded(found, step.result).splat(self._lanes_of_row if spot is None else self.spread.vector)
 
-    def _finish(self, found: dict[int, Value]) -> None:
+    def finish(self, found: dict[int, Value]) -> None:
         """What is written once for a row, by the first of its threads."""
-        self._once(self.plan.last, found)
+        self.once(self.plan.last, found)
         if self.plan.results:
             with self.k.when(self.is_one & self.place.part.equals(0)):
                 for number, tensor in self.plan.results:
@@ -272,18 +281,20 @@ class _Rows:
 
     # ---- folds
 
-    def _fold(self, number: int) -> Fold:
+    def fold(self, number: int) -> Fold:
+        """The reduction of a number."""
         step = self.plan.steps[number]
         assert isinstance(step, Fold), "passes list folds by number"
         return step
 
-    def _start(self, number: int) -> Kept:
-        fold = self._fold(number)
+    def start(self, number: int) -> Kept:
+        """What a reduction keeps of nothing."""
+        fold = self.fold(number)
         type_ = self.plan.steps[fold.operand].result.computed
         return REDUCTIONS[fold.reducer].start(self.k, type_, self.spread.vector)
 
     def _added(self, number: int, kept: Kept, spots: Sequence[_Spot], found: Mapping[int, Value]) -> Kept:
-        fold = self._fold(number)
+        fold = self.fold(number)
         for spot in spots:
             more = REDUCTIONS[fold.reducer].add(kept, self._value_of(spot, found)(fold.operand), self._position(spot))
             kept = chosen(self.k, spot.mask, more, kept)
@@ -294,10 +305,16 @@ class _Rows:
         first, lanes = self.k.convert(spot.number, INDEX), self._along
         return self.k.lanes(lanes) + first * lanes if lanes else first.splat(self.spread.vector)
 
-    def _folded(self, number: int, kept: Kept) -> Value:
-        fold = self._fold(number)
-        reduction = REDUCTIONS[fold.reducer]
+    def merged(self, number: int, kept: Kept) -> Kept:
+        """What all threads of a row keep of a reduction."""
         if number not in self._shared:
             self._shared[number] = self.place.room(kept)
-        whole = self.place.merged(kept, reduction.merge, self._shared[number])
-        return rounded(reduction.finish(whole, self.k.size("length")), fold.result)
+        return self.place.merged(kept, REDUCTIONS[self.fold(number).reducer].merge, self._shared[number])
+
+    def finished(self, number: int, kept: Kept) -> Value:
+        """What becomes of it."""
+        fold = self.fold(number)
+        return rounded(REDUCTIONS[fold.reducer].finish(kept, self.k.size("length")), fold.result)
+
+    def _folded(self, number: int, kept: Kept) -> Value:
+        return self.finished(number, self.merged(number, kept))

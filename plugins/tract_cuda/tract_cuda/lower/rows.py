@@ -21,7 +21,8 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.groups import Rows as RowsGroup
 from tract_cuda.group.passes import Scheduled, Timed, scheduled
-from tract_cuda.kernels.reduce import Spread
+from tract_cuda.kernels.reduce import Spread, kept_types
+from tract_cuda.kernels.reduce_pieces import MergedPlan, PiecesPlan, kept_of
 from tract_cuda.kernels.rows import Pass, RowsPlan, Tensor
 from tract_cuda.language.arch import MOST_THREADS, WARP
 from tract_cuda.lowering import Lowering, Site
@@ -45,8 +46,8 @@ MOST_CODE: Final = 1024
 SHARED: Final = 32 << 10
 """Bytes of shared memory in which threads merge what they kept."""
 
-KEPT_BYTES: Final = 24
-"""What a reduction keeps at most, of a row."""
+LEAST_OF_PIECE: Final = 8
+"""How many vectors a thread has at least of a piece of a row."""
 
 UNKNOWN: Final = 1024
 """Positions of rows that are held where it is not known how many there are."""
@@ -78,28 +79,79 @@ def _loaded(lowering: Lowering, region: Region, tensor: object) -> View:
 def add_rows(
     lowering: Lowering, region: Region, loads: Sequence[View], results: Mapping[OutletId, View], nodes: Sequence[int]
 ) -> None:
-    """Add the launch that computes a region. ``loads``: what it loads; ``results``: where outlets of it are written."""
-    values = dict(region.values)
-    each = {values[outlet] for outlet, view in results.items() if view.shape == region.shape}
-    timed = Timed.of(region.steps, [all(one.strides[axis] == 0 for axis in region.axes) for one in loads])
-    passes, last = scheduled(region.steps, timed, each, {values[outlet] for outlet in results} - each)
-    placed = [(values[outlet], view.stretched(region.shape)) for outlet, view in results.items()]
-    loops = _Loops.of(region, [*loads, *(view for _, view in placed)], lowering.target.multiprocessors)
-    places = {len(loads) + n: value for n, (value, _) in enumerate(placed)}
-    plan = RowsPlan(
-        region.steps,
-        loops.tensors(),
-        tuple(_pass(one, places) for one in passes),
-        last,
-        tuple((value, tensor) for tensor, value in places.items() if value not in each),
-        len(loops.outer),
-        len(loops.inner),
-        loops.spread,
-        loops.slots,
-        loops.exact,
-        loops.longer,
-    )
-    lowering.launch(plan, [ceil_div(loops.rows, loops.spread.rows)], loops.given(), list(results.values()), nodes)
+    """Add the launches that compute a region. ``loads``: what it loads; ``results``: where outlets of it go."""
+    program = _Program.of(region, loads, results)
+    loops = _Loops.of(region, program.views, program.kept_bytes, lowering.target.multiprocessors)
+    pieces = loops.pieces(lowering.target.multiprocessors) if program.only_reduces else 1
+    plan, blocks, given = program.plan(loops), ceil_div(loops.rows, loops.spread.rows), loops.given()
+    if pieces == 1:
+        lowering.launch(plan, [blocks], given, program.results, nodes)
+        return
+    single = _Loops.merging(region, program.views, pieces, program.kept_bytes, lowering.target.multiprocessors)
+    shape = (pieces, product(one.size for one in single.outer))
+    kept: dict[str, View] = {name: lowering.scratch(element, shape) for name, element in kept_of(plan)}
+    piece = ceil_div(loops.count, pieces)
+    lowering.launch(PiecesPlan(plan), [blocks, pieces], {**given, **kept, "piece": piece}, list(kept.values()), nodes)
+    merged, blocks = MergedPlan(program.plan(single)), ceil_div(single.rows, single.spread.rows)
+    lowering.launch(merged, [blocks], {**single.given(), **kept}, program.results, nodes)
+
+
+@frozen
+class _Program:
+    """What a region computes in which pass, and where it is written.
+
+    ``views``: what is loaded, then what is written, stretched. ``passes``, ``last``: see `scheduled`. ``places``: the
+    values that are written, by the numbers of their tensors; ``each``: those of them that there is one of at each
+    position. ``results``: the memory of what is written.
+    """
+
+    region: Region
+    views: tuple[View, ...]
+    passes: tuple[Scheduled, ...]
+    last: tuple[int, ...]
+    places: Mapping[int, int]
+    each: frozenset[int]
+    results: tuple[View, ...]
+
+    @staticmethod
+    def of(region: Region, loads: Sequence[View], results: Mapping[OutletId, View]) -> _Program:
+        """``loads``: where what it loads is; ``results``: where its outlets go that others read."""
+        values = dict(region.values)
+        each = {values[outlet] for outlet, view in results.items() if view.shape == region.shape}
+        timed = Timed.of(region.steps, [all(one.strides[axis] == 0 for axis in region.axes) for one in loads])
+        passes, last = scheduled(region.steps, timed, each, {values[outlet] for outlet in results} - each)
+        views = (*loads, *(view.stretched(region.shape) for view in results.values()))
+        places = {len(loads) + number: values[outlet] for number, outlet in enumerate(results)}
+        return _Program(region, views, tuple(passes), last, places, frozenset(each), tuple(results.values()))
+
+    @property
+    def only_reduces(self) -> bool:
+        """Whether nothing is left to do along rows, once they are reduced."""
+        return len(self.passes) == 1 and not self.each
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the reductions of a pass keep of a row, at most."""
+        steps = self.region.steps
+        folds = [step for step in steps if isinstance(step, Fold)]
+        kept = [kept_types(one.reducer, steps[one.operand].result) for one in folds]
+        return sum(type_.bytes for types in kept for type_ in types)
+
+    def plan(self, loops: _Loops) -> RowsPlan:
+        """The kernel."""
+        return RowsPlan(
+            self.region.steps,
+            loops.tensors(),
+            tuple(_pass(one, self.places) for one in self.passes),
+            self.last,
+            tuple((value, tensor) for tensor, value in self.places.items() if value not in self.each),
+            len(loops.outer),
+            len(loops.inner),
+            loops.spread,
+            loops.slots,
+            loops.exact,
+            loops.longer,
+        )
 
 
 def _pass(one: Scheduled, places: Mapping[int, int]) -> Pass:
@@ -124,11 +176,9 @@ class _Loops:
     longer: bool
 
     @staticmethod
-    def of(region: Region, views: Sequence[View], multiprocessors: int) -> _Loops:
+    def of(region: Region, views: Sequence[View], kept_bytes: int, multiprocessors: int) -> _Loops:
         """Vectors go along a row where most tensors lie so, else across rows where they lie so."""
-        order = _order(region, views)
-        inner = _loops(views, [axis for axis in order if axis in region.axes])
-        outer = _loops(views, [axis for axis in order if axis not in region.axes])
+        inner, outer = _both(region, views)
         across = bool(outer) and _side_by_side(outer[-1]) > (_side_by_side(inner[-1]) if inner else 0)
         along, others = (outer, inner) if across else (inner, outer)
         lanes = lanes_along(views, [*others, *along]) if along else 1
@@ -136,18 +186,29 @@ class _Loops:
         if along:
             along[-1] = Loop(along[-1].size // lanes, tuple(stride * lanes for stride in steps))
         rows, count = (product(one.size for one in loops) for loops in (outer, inner))
+        machine = _Machine(multiprocessors, kept_bytes)
+        spread = machine.across(rows, count, lanes) if across else machine.along(rows, count, lanes)
         room = max(1, min(MOST_HELD, MOST_CODE // max(1, sum(map(code_size, region.steps)))) // lanes)
-        folds = sum(isinstance(step, Fold) for step in region.steps)
-        spread = (
-            _across(rows, count, lanes, folds, multiprocessors)
-            if across
-            else _along(rows, count, lanes, multiprocessors)
-        )
-        slots = -(-count // spread.parts) if isinstance(count, int) else max(1, UNKNOWN // (spread.parts * lanes))
-        slots = max(1, slots) if isinstance(count, int) else min(slots, room)
-        held = slots if slots <= room else 0
+        known = isinstance(count, int)
+        slots = max(1, -(-count // spread.parts)) if known else min(room, max(1, UNKNOWN // (spread.parts * lanes)))
+        held, length = slots if slots <= room else 0, product(region.shape[axis] for axis in region.axes)
+        return _Loops(tuple(views), tuple(outer), tuple(inner), steps, length, spread, held, longer=not known)
+
+    @staticmethod
+    def merging(region: Region, views: Sequence[View], pieces: int, kept_bytes: int, multiprocessors: int) -> _Loops:
+        """The loops over rows, when pieces of these are merged."""
+        _, outer = _both(region, views)
+        rows = product(one.size for one in outer)
+        spread, steps = _Machine(multiprocessors, kept_bytes).across(rows, pieces, 1), (0,) * len(views)
         length = product(region.shape[axis] for axis in region.axes)
-        return _Loops(tuple(views), tuple(outer), tuple(inner), steps, length, spread, held, not isinstance(count, int))
+        return _Loops(tuple(views), tuple(outer), (Loop(pieces, steps),), steps, length, spread, 0, longer=False)
+
+    def pieces(self, multiprocessors: int) -> int:
+        """How many pieces a row is best cut into, so that all multiprocessors have something to do."""
+        if not (isinstance(self.rows, int) and isinstance(self.count, int)) or self.rows == 0:
+            return 1
+        wanted = 2 * multiprocessors // -(-self.rows // self.spread.rows)
+        return max(1, min(wanted, self.count // (self.spread.parts * LEAST_OF_PIECE)))
 
     @property
     def rows(self) -> Dim:
@@ -181,6 +242,13 @@ class _Loops:
         return found
 
 
+def _both(region: Region, views: Sequence[View]) -> tuple[list[Loop], list[Loop]]:
+    """The loops over a row, and over rows."""
+    order = _order(region, views)
+    inner, outer = ([axis for axis in order if (axis in region.axes) == within] for within in (True, False))
+    return _loops(views, inner), _loops(views, outer)
+
+
 def _order(region: Region, views: Sequence[View]) -> list[int]:
     """The axes in the order in which they lie in memory, as far as that is known."""
     whole = [one for one in views if one.shape == region.shape and 0 not in one.strides]
@@ -202,22 +270,27 @@ def _power(number: int) -> int:
     return 1 << max(0, number - 1).bit_length()
 
 
-def _along(rows: Dim, count: Dim, lanes: int, multiprocessors: int) -> Spread:
-    """A warp or less for short rows, several warps for long ones, and where there are few rows."""
-    if not isinstance(count, int):
-        return Spread(BLOCK, 1, lanes, across=False)
-    few = isinstance(rows, int) and rows <= 2 * multiprocessors
-    wanted = count if few or count <= WARP else max(WARP, -(-count // FEW_VECTORS))
-    parts = min(_power(wanted), MOST_THREADS)
-    return Spread(parts, max(1, BLOCK // parts), lanes, across=False)
+@frozen
+class _Machine:
+    """What threads are shared out by. ``kept_bytes``: that are merged of each row."""
 
+    multiprocessors: int
+    kept_bytes: int
 
-def _across(rows: Dim, count: Dim, lanes: int, folds: int, multiprocessors: int) -> Spread:
-    """Neighbouring threads have neighbouring rows; as many share one as there are too few rows for."""
-    most = max(1, min(WARP, SHARED // (WARP * lanes * KEPT_BYTES * max(folds, 1))))
-    enough = 4 * BLOCK * multiprocessors
-    wanted = -(-enough // max(rows, 1)) if isinstance(rows, int) else BLOCK // WARP
-    if isinstance(count, int):
-        wanted = min(wanted, count)
-    parts = min(_power(wanted), _power(most + 1) // 2)
-    return Spread(parts, max(WARP, BLOCK // parts), lanes, across=True)
+    def along(self, rows: Dim, count: Dim, lanes: int) -> Spread:
+        """A warp or less for short rows, several warps for long ones, and where there are few rows."""
+        if not isinstance(count, int):
+            return Spread(BLOCK, 1, lanes, across=False)
+        few = isinstance(rows, int) and rows <= 2 * self.multiprocessors
+        wanted = count if few or count <= WARP else max(WARP, -(-count // FEW_VECTORS))
+        parts = min(_power(wanted), MOST_THREADS)
+        return Spread(parts, max(1, BLOCK // parts), lanes, across=False)
+
+    def across(self, rows: Dim, count: Dim, lanes: int) -> Spread:
+        """Neighbouring threads have neighbouring rows; as many share one as there are too few rows for."""
+        most = max(1, min(WARP, SHARED // (WARP * lanes * max(self.kept_bytes, 1))))
+        wanted = 4 * BLOCK * self.multiprocessors // max(rows, 1) if isinstance(rows, int) else BLOCK // WARP
+        if isinstance(count, int):
+            wanted = min(wanted, count)
+        parts = min(_power(wanted), _power(most + 1) // 2)
+        return Spread(parts, max(WARP, BLOCK // parts), lanes, across=True)
