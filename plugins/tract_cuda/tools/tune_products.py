@@ -6,8 +6,6 @@ For each product of a network: all tiles, each with the depth in several numbers
 under the architecture, for `tract_cuda.products.measured` to be found by.
 """
 
-
-
 from __future__ import annotations
 
 import argparse
@@ -15,6 +13,7 @@ import ctypes
 import json
 import time
 from collections.abc import Iterator
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ def products_of(model: TypedModel, target: Target) -> list[products.Product]:
 
     def noted(lowering: Lowering, product: products.Product, nodes: Any) -> None:
         key = key_of(product)
-        if key is not None:
+        if key is not None and product.result.shape[1] > choose.MOST_ROWS:
             found.setdefault(key, product)
         add(lowering, product, nodes)
 
@@ -64,6 +63,23 @@ def candidates(product: products.Product, multiprocessors: int) -> Iterator[tupl
         most = max(1, min(4 * multiprocessors // blocks, product.depth // 32, 64))
         parts = sorted({1, *(one for one in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64) if one <= most)})
         yield from ((tile, one) for one in parts)
+
+
+def prepare(model: TypedModel, target: Target, every: list[products.Product]) -> None:
+    """Have all kernels compiled, by as many processes as there are processors; they are kept by us and by the driver."""
+    plans: dict[Any, None] = {}
+    for product in every:
+        for choice in candidates(product, target.multiprocessors):
+            lowering = Lowering(model, target)
+            products.add_tiles(lowering, product, choice, ())
+            plans |= dict.fromkeys(step.kernel for step in lowering.steps)
+    with get_context("spawn").Pool() as pool:
+        pool.map(_loaded, [(plan, target.arch) for plan in plans], chunksize=4)
+
+
+def _loaded(kernel: tuple[Any, Any]) -> None:
+    plan, arch = kernel
+    device_of(0).function(ptx_for(plan, arch))
 
 
 class Bench:
@@ -142,7 +158,9 @@ def main() -> None:
     bench, found = Bench(device, target), {}
     for file in given.files:
         model = tract.onnx().load(file).into_model().typed
-        for product in products_of(model, target):
+        every = [one for one in products_of(model, target) if key_of(one) not in found]
+        prepare(model, target, every)
+        for product in every:
             key = key_of(product)
             if key in found or time.monotonic() - begin > given.seconds:
                 continue

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from tract_llvm.fuse.chain import Chain
 from tract_llvm.language.types import ElementType
 from tract_llvm.program.loops import collapsed
 from tract_llvm.program.views import View
 
-from tract_core.dims import Dim, product
+from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.ops.conv import Conv
 from tract_core.ops.pool_spec import AxisPlan
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.conv import biased, sums_of
 from tract_cuda.group.groups import Convolved
+from tract_cuda.kernels.depthwise import THREADS as DEPTHWISE_THREADS
+from tract_cuda.kernels.depthwise import DepthwisePlan
 from tract_cuda.kernels.window import THREADS as WINDOW_THREADS
 from tract_cuda.kernels.window import WindowPlan
 from tract_cuda.lowering import Lowering, Site
+from tract_cuda.maps import is_multiple
 from tract_cuda.products.choose import add_product
 from tract_cuda.products.product import Product, WindowsOf
 from tract_cuda.table import CUDA, KINDS
@@ -28,6 +32,14 @@ ROWS = Rows()
 
 FEW_CHANNELS = 4
 """Groups of so few channels are summed window by window."""
+
+MOST_TAPS = 64
+"""Windows of so many positions are written out."""
+
+MOST_LANES = 4
+
+ACCESS_BYTES = 16
+"""What one thread reads at once, at most."""
 
 
 @ROWS.row(CUDA, Conv)
@@ -54,6 +66,8 @@ def _lower(op: Conv, site: Site, behind: Chain) -> str | None:
     parts = parts_of(op, site)
     if parts.groups == 1 or not isinstance(parts.each, int) or parts.each > FEW_CHANNELS:
         return _as_product(site, parts, sums, behind)
+    if parts.each == 1 and parts.outputs == parts.groups and prod(parts.window) <= MOST_TAPS:
+        return _by_channels(site, parts, sums, behind)
     return _by_windows(site, parts, sums, behind)
 
 
@@ -125,6 +139,37 @@ def operands_of(site: Site, parts: Parts, behind: Chain) -> list[View]:
 
 
 # ---- window by window
+
+
+def _by_channels(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> str | None:
+    """Each channel by itself, with weights as [window ..., channels]."""
+    lowering, data = site.lowering, parts.data
+    data = data if data.strides[-1] == 1 else lowering.compact(data)
+    weights = parts.weights.transposed([*range(1, len(parts.weights.shape)), 0])
+    weights = lowering.packed(weights)
+    operands = [one if one.strides[-1] in {0, 1} else lowering.compact(one) for one in operands_of(site, parts, behind)]
+    result = placed_result(site, parts, behind)
+    moving = [data, result, *(one for one in operands if one.strides[-1] == 1)]
+    lanes = _lanes(parts.outputs, [*moving, weights])
+    moves = tuple(one.strides[-1] == 1 for one in operands)
+    plan = DepthwisePlan(data.element, weights.element, sums, parts.window, lanes, behind.expression, moves)
+    count = product(parts.shape) // lanes
+    given: dict[str, View | Dim] = {"count": count, "channels": parts.outputs, "weights": weights} | _along(parts)
+    tensors = {"data": data, "result": result} | {f"operand{number}": one for number, one in enumerate(operands)}
+    for name, view in tensors.items():
+        given[name] = view
+        given |= {f"{name}.{axis}": stride for axis, stride in enumerate(view.strides)}
+    site.launch(plan, [ceil_div(count, DEPTHWISE_THREADS)], given, [result])
+    return None
+
+
+def _lanes(channels: Dim, views: Sequence[View]) -> int:
+    """How many neighbouring channels one thread computes: what is read at once, at most."""
+    most = min(MOST_LANES, *(ACCESS_BYTES // one.element.bytes for one in views))
+    steps = [channels, *(one.offset for one in views), *(step for one in views for step in one.strides[:-1])]
+    while most > 1 and not all(is_multiple(one, most) for one in steps):
+        most //= 2
+    return max(most, 1)
 
 
 def _by_windows(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> str | None:

@@ -16,6 +16,7 @@ from tract_cuda.kernels.dot import THREADS, DotPlan
 from tract_cuda.kernels.merge import THREADS as MERGE_THREADS
 from tract_cuda.kernels.merge import MergePlan
 from tract_cuda.kernels.tile import AXES, Tile, TilePlan
+from tract_cuda.kernels.vector import VectorPlan
 from tract_cuda.kernels.windows import Windows
 from tract_cuda.lowering import Lowering
 from tract_cuda.maps import is_multiple
@@ -181,9 +182,8 @@ def _wide(view: View, axis: int, sums: ElementType) -> int:
 def _given(product: Product, part: Dim, apart: Dim, result: View | None = None) -> dict[str, View | Dim]:
     factors = _with_strides({"left": product.left, "right": product.right})
     if product.windows is not None:
-        factors |= {f"left.{axis}": 0 for axis in range(AXES)} | dict(product.windows.arguments)
-        factors |= {"window.channels": product.windows.channels}
-        factors.pop(f"left.{AXES}", None)
+        factors = {"left": product.left, **_with_strides({"right": product.right}), **product.windows.arguments}
+        factors |= {f"left.{axis}": 0 for axis in range(AXES)} | {"window.channels": product.windows.channels}
     return product.sizes() | {"depth": product.depth, "part": part, "apart": apart} | factors | product.tensors(result)
 
 
@@ -216,6 +216,20 @@ def _add_parts(lowering: Lowering, product: Product, tile: Tile, parts: int, nod
     given = {"parts": parts, "apart": apart, "sums": scratch} | product.sizes() | product.tensors()
     merge = MergePlan(sums, product.expression)
     lowering.launch(merge, [ceil_div(apart, MERGE_THREADS)], given, [product.result], nodes)
+
+
+def add_vectors(lowering: Lowering, product: Product, nodes: Sequence[int]) -> None:
+    """For few rows: each number of the right factor is read once."""
+    left, right, (pairs, rows, columns) = product.left, product.right, product.result.shape
+    assert isinstance(rows, int), "the callers asked"
+    inner = right.strides[1] == 1 and right.strides[2] != 1
+    both = min(_wide(left, 2, product.sums), _wide(right, 1, product.sums)) if inner else 1
+    plan = VectorPlan(
+        rows, left.element, right.element, product.sums, inner, both, 4 if inner else 16, product.expression
+    )
+    given = product.sizes() | {"depth": product.depth} | product.tensors()
+    given |= _with_strides({"left": left, "right": right})
+    lowering.launch(plan, [pairs * ceil_div(columns, plan.columns)], given, [product.result], nodes)
 
 
 def add_dots(lowering: Lowering, product: Product, nodes: Sequence[int]) -> None:
