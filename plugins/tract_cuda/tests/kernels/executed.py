@@ -79,6 +79,14 @@ class Execution:
                 self._launch(step)
         return [values[outlet] for outlet in model.outputs]
 
+    def put(self, storage: Storage, array: np.ndarray) -> None:
+        """Have a storage hold the elements of an array."""
+        self._of(storage)[...] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+    def get(self, storage: Storage, like: np.ndarray) -> np.ndarray:
+        """What a storage holds, as an array."""
+        return self._of(storage).view(like.dtype).reshape(like.shape).copy()
+
     def _seen(self, view: View) -> np.ndarray:
         shape = tuple(evaluate(size, self.symbols) for size in view.shape)
         dtype = np.dtype(numpy_type(view.element))
@@ -125,3 +133,15 @@ class Execution:
 def _kernel(plan: KernelPlan, wide: bool) -> tuple[Ptx, Emulator]:
     ptx = written(plan, SM_80, wide=wide)
     return ptx, Emulator(ptx.text)
+
+
+def launched(
+    launch: Launch, *arrays: np.ndarray, symbols: Mapping[str, int] | None = None, wide: bool = False
+) -> list[np.ndarray]:
+    """The storages of the arena, with these contents, behind one launch."""
+    program = CudaProgram((launch,), tuple(one.nbytes for one in arrays), (), ())
+    execution = Execution(program, symbols or {}, wide)
+    for number, array in enumerate(arrays):
+        execution.put(Storage(Kind.ARENA, number), array)
+    execution.run(TypedModel(), ())
+    return [execution.get(Storage(Kind.ARENA, number), array) for number, array in enumerate(arrays)]

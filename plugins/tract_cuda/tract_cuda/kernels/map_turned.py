@@ -11,6 +11,7 @@ from typing import Final
 
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
@@ -22,8 +23,13 @@ SIDE: Final = 32
 _AT_ONCE: Final = 8
 """How many lines of it the threads of a block have at once."""
 
-_LINE: Final = SIDE + 1
-"""Elements from one line to the next in shared memory: so threads that read a column read all of its banks."""
+_WORD: Final = 4
+"""Bytes of a bank of shared memory."""
+
+
+def line_of(element: ElementType) -> int:
+    """Elements from one line to the next in shared memory, so that threads which read a column read all banks."""
+    return SIDE + max(1, _WORD // element.bytes)
 
 
 @frozen
@@ -70,7 +76,7 @@ class TurnedPlan:
         held: dict[int, Buffer] = {}
         for operand, (turned, element) in enumerate(zip(self.turned[:-1], self.expression.inputs, strict=True)):
             if turned:
-                held[operand] = k.shared(element, SIDE * _LINE)
+                held[operand] = k.shared(element, SIDE * line_of(element))
                 square.lay_down(operand, begins[operand], held[operand])
         k.barrier()
         square.compute(self.expression, begins, held)
@@ -100,7 +106,7 @@ class _Square:
             place = self.far + first
             column = self.column + place
             with k.when((line < k.size("lines")) & (column < k.size("columns"))):
-                memory[place * _LINE + self.near] = source[self._place(operand, begin, line, column)]
+                memory[place * line_of(memory.element) + self.near] = source[self._place(operand, begin, line, column)]
 
     def compute(self, expression: Expression, begins: Sequence[Value], held: Mapping[int, Buffer]) -> None:
         """Compute the square, neighbours along the columns."""
@@ -111,7 +117,9 @@ class _Square:
             with k.when((line < k.size("lines")) & (column < k.size("columns"))):
                 places = [self._place(operand, begin, line, column) for operand, begin in enumerate(begins)]
                 values = [
-                    held[operand][self.near * _LINE + place] if operand in held else k.memory(f"tensor{operand}")[at]
+                    held[operand][self.near * line_of(held[operand].element) + place]
+                    if operand in held
+                    else k.memory(f"tensor{operand}")[at]
                     for operand, at in enumerate(places[:-1])
                 ]
                 k.memory(f"tensor{result}")[places[result]] = expression.compute(values)
