@@ -18,7 +18,7 @@ from typing import Any, Final
 import torch
 from tract_torch.capture.decomposing import decomposed
 from tract_torch.capture.exporting import exported_program
-from tract_torch.registry import ATEN, find
+from tract_torch.wiring.rows import ATEN, find
 
 from tract_core.plugins import default_registry
 

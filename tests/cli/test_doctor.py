@@ -160,7 +160,7 @@ def test_attributes(tract: Call, tmp_path: Path) -> None:
     content = report(tract, path)
     (problem,) = problems(content).values()
     assert problem["kind"] == "unsupported"
-    assert "'mode' is 'lanczos'" in problem["problem"]
+    assert "'mode' of Resize is 'lanczos'" in problem["problem"]
     remarks = [one for one in content["findings"] if one["severity"] == "remark"]
     assert remarks[0]["problem"] == "alpha is no attribute of Relu and is ignored"
 
