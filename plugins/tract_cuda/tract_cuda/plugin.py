@@ -9,7 +9,10 @@ from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_LOWERED: Final = ("axis", "broadcast", "concat", "conv", "downsample", "einsum", "gather", "identity", "pool", "slice")
+_LOWERED: Final = (
+    *("axis", "broadcast", "check", "concat", "conv", "downsample", "einsum", "fft", "gather", "identity", "one_hot"),
+    *("pad", "pool", "range", "scatter", "slice", "tile", "trilu"),
+)
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 
 _KINDS: Final = ("conv", "einsum", "elementwise", "rows")

@@ -4,24 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_llvm.language.types import I32, ElementType
+from tract_llvm.language.types import I32, I64, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_cuda.language.kernel import Kernel, Parameter
+from tract_cuda.kernels.positions import THREADS, counted, place, position, strided
+from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
-THREADS = 256
+
+def named(coordinates: int) -> tuple[Parameter, ...]:
+    """What `named_place` needs: how far apart the numbers of a place are, the size of the axis of each, its stride."""
+    return (Parameter("step"), *sizes("places", coordinates), *sizes("apart", coordinates))
+
+
+def named_place(k: Kernel, at: Value, coordinates: int) -> tuple[Value, Value]:
+    """The place that numbers name, from ``at`` on, negative ones from the end, and whether it is inside.
+
+    It is the first place where it is not.
+    """
+    numbers, inside, found = k.memory("numbers"), k.index(0).equals(0), k.index(0)
+    for coordinate in range(coordinates):
+        number = k.convert(numbers[at + k.size("step") * coordinate], I64)
+        size = k.convert(k.size(f"places{coordinate}"), I64)
+        number = k.select(number < 0, number + size, number)
+        inside = inside & (number >= 0) & (number < size)
+        found = found + k.convert(number, k.positions) * k.size(f"apart{coordinate}")
+    return k.select(inside, found, k.index(0)), inside
+
+
+def refuse(k: Kernel) -> None:
+    """Say that the work cannot be done."""
+    k.memory("status")[0] = k.constant(1, I32)
 
 
 @frozen
 class GatherPlan:
-    """One thread for ``lanes`` neighbours of what lies behind the axis. ``index``: the type of positions.
+    """One thread for ``lanes`` neighbours, in so many loops. ``index``: the type of positions.
 
-    More than one lane wants what lies behind side by side, in multiples of them. A position beyond the axis is told.
+    ``coordinates``: how many of them name a place. One beyond its axis is told.
     """
 
     element: ElementType
     index: ElementType
+    rank: int
+    coordinates: int
     lanes: int
 
     @property
@@ -36,32 +62,49 @@ class GatherPlan:
 
     @property
     def parameters(self) -> Sequence[Parameter]:
-        """``count``: of threads with work; ``axis``: its size; ``picked``: how many positions; ``inner``: behind it."""
-        numbers = ("count", "axis", "picked", "inner", "outer_step", "axis_step", "inner_step")
-        tensors = (("data", self.element), ("indices", self.index), ("result", self.element), ("status", I32))
-        return (*map(Parameter, numbers), *(Parameter(name, element) for name, element in tensors))
+        """The loops, three tensors in them, and what names a place."""
+        tensors = (("data", self.element), ("numbers", self.index), ("result", self.element))
+        along = [one for name, element in tensors for one in strided(name, element, self.rank)]
+        return (*counted(self.rank), *along, *named(self.coordinates), Parameter("status", I32))
 
     def emit(self, k: Kernel) -> None:
-        """result[o, p, i] = data[o, indices[p], i]"""
-        number = k.block() * THREADS + k.thread()
-        with k.when(number < k.size("count")):
-            inner, picked = k.size("inner") // self.lanes, k.size("picked")
-            left, position = number // inner, (number % inner) * self.lanes
-            outer, which = left // picked, left % picked
-            place = outer * k.size("outer_step") + position * k.size("inner_step")
-            index = self._index(k, which)
-            data, vector = k.memory("data"), self.lanes if self.lanes > 1 else 0
-            place = place + index * k.size("axis_step")
-            k.write(k.memory("result"), number * self.lanes, k.read(data, place, vector) if vector else data[place])
+        """result[i, j, ...] = data[i, j, ..., the place that numbers[i, j, ...] name]"""
+        with position(k, self.rank) as at:
+            offset, inside = named_place(k, place(k, "numbers", at), self.coordinates)
+            with k.when(~inside):
+                refuse(k)
+            with k.when(inside):
+                found = k.read(k.memory("data"), place(k, "data", at) + offset, self.lanes if self.lanes > 1 else 0)
+                k.write(k.memory("result"), place(k, "result", at), found)
 
-    def _index(self, k: Kernel, which: Value) -> Value:
-        """The position, 0 where it is beyond the axis, which is told."""
-        found = k.memory("indices")[which]
-        size = k.convert(k.size("axis"), found.type)
-        turned = k.select(found < 0, found + size, found) if found.type.kind == "i" else found
-        wrong = turned >= size
-        if found.type.kind == "i":
-            wrong = wrong | (turned < 0)
-        with k.when(wrong):
-            k.memory("status")[0] = k.constant(1, I32)
-        return k.convert(k.select(wrong, turned.like(0), turned), k.positions)
+
+@frozen
+class InsidePlan:
+    """Looks whether positions are inside, where there is nothing to pick."""
+
+    index: ElementType
+    rank: int
+    coordinates: int
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "inside"
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return THREADS
+
+    @property
+    def parameters(self) -> Sequence[Parameter]:
+        """The loops, the numbers in them, and what names a place."""
+        numbers = strided("numbers", self.index, self.rank)
+        return (*counted(self.rank), *numbers, *named(self.coordinates), Parameter("status", I32))
+
+    def emit(self, k: Kernel) -> None:
+        """Tell positions beyond their axes."""
+        with position(k, self.rank) as at:
+            _, inside = named_place(k, place(k, "numbers", at), self.coordinates)
+            with k.when(~inside):
+                refuse(k)

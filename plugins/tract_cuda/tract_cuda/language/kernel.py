@@ -204,6 +204,11 @@ class Kernel(Function):
         stored = to_memory(value, memory.element)
         self.builder.store(stored.ir, memory.address(place), align=max(value.lanes, 1) * memory.element.bytes)
 
+    def exchanged(self, memory: Buffer, place: Value, value: Value) -> Value:
+        """Write an integer to a place that other threads exchange too. Returns what was there before."""
+        found = self.builder.atomic_rmw("xchg", memory.address(place), value.ir, "monotonic")
+        return Value(self, found, value.type)
+
     # ---- intrinsics
 
     def called(self, name: str, result: Any, numbers: Sequence[Value] = ()) -> Any:
