@@ -11,14 +11,14 @@ from tract_core.plugins.index import read_index
 
 _LOWERED: Final = (
     *("axis", "broadcast", "check", "concat", "conv", "downsample", "einsum", "fft", "gather", "identity", "one_hot"),
-    *("pad", "pool", "range", "scatter", "slice", "tile", "trilu"),
+    *("pad", "pool", "quantize", "range", "recurrent", "scatter", "slice", "tile", "trilu"),
 )
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 
-_KINDS: Final = ("conv", "einsum", "elementwise", "rows")
+_KINDS: Final = ("conv", "einsum", "elementwise", "quantize", "rows")
 """Modules of `tract_cuda.lower` that say which kernels compute groups of some kinds."""
 
-_GROUPS: Final = ("conv", "einsum")
+_GROUPS: Final = ("conv", "einsum", "quantize")
 """Modules of `tract_cuda.group` that say which groups begin with an operator."""
 
 

@@ -63,3 +63,8 @@ class Rows(Group):
     def notes(self, model: TypedModel) -> Iterator[str]:
         """The steps of a row."""
         yield from self.region.notes(model)
+
+
+@frozen
+class Scaled(Epilogue):
+    """Numbers into small integers, or back: the operands of the chain begin with the inputs of the node."""
