@@ -13,6 +13,7 @@ import ctypes
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,9 @@ def products_of(model: TypedModel, target: Target) -> list[products.Product]:
 def candidates(product: products.Product, multiprocessors: int) -> Iterator[tuple[products.Tile, int]]:
     """Tiles, with numbers of parts."""
     pairs, rows, columns = product.result.shape
-    for tile in (*products.TILES, products.FLAT, *products.OTHERS):
+    tiles, flat = products.tiles_for(product)
+    others = products.OTHERS_MMA if isinstance(flat, products.MmaTile) else products.OTHERS
+    for tile in (*tiles, flat, *others):
         if tile.rows >= 2 * rows + 16 or tile.columns >= 2 * columns + 32:
             continue
         blocks = products.blocks(tile, pairs, rows, columns)
@@ -66,7 +69,7 @@ def candidates(product: products.Product, multiprocessors: int) -> Iterator[tupl
 
 
 def prepare(model: TypedModel, target: Target, every: list[products.Product]) -> None:
-    """Have all kernels compiled, by as many processes as there are processors; they are kept by us and by the driver."""
+    """Have all kernels compiled, by as many processes as there are processors. We keep them, and so does the driver."""
     plans: dict[Any, None] = {}
     for product in every:
         for choice in candidates(product, target.multiprocessors):
@@ -171,7 +174,7 @@ def main() -> None:
             rule = products.by_rule(product, target.multiprocessors)
             ruled = timed.get(rule)
             tile, parts = best
-            found[key] = [tile.rows, tile.columns, tile.depth, tile.down, tile.across, parts]
+            found[key] = [*(getattr(tile, one.name) for one in fields(tile)), parts]
             flops = 2 * product.depth * product.result.shape[0] * product.result.shape[1] * product.result.shape[2]
             was = "" if ruled is None else f"rule {ruled * 1e6:.1f}"
             print(

@@ -8,18 +8,23 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tract_cuda.kernels.mma import MmaTile
 from tract_cuda.kernels.tile import Tile
 from tract_cuda.language.arch import Arch
-from tract_cuda.products.product import Product
+from tract_cuda.products.product import AnyTile, Choice, Product, fits_tensor_cores
 
 TABLE: Final = Path(__file__).with_name("measured.json")
 
 
-def measured(product: Product, arch: Arch) -> tuple[Tile, int] | None:
+def measured(product: Product, arch: Arch) -> Choice | None:
     """The tile, and in how many parts the depth is summed; ``None`` where nobody measured such a product."""
     key = key_of(product)
     found = None if key is None else _table().get(_family(arch.name), {}).get(key)
-    return None if found is None else (Tile(*found[:5]), found[5])
+    if found is None:
+        return None
+    *numbers, parts = found
+    kind: type[AnyTile] = MmaTile if fits_tensor_cores(product) else Tile
+    return kind(*numbers), parts
 
 
 def key_of(product: Product) -> str | None:
@@ -30,6 +35,7 @@ def key_of(product: Product) -> str | None:
     inner = ("windows" if product.windows is not None else "inner" if product.left.strides[2] == 1 else "outer",)
     inner += ("inner" if product.right.strides[1] == 1 and product.right.strides[2] != 1 else "outer",)
     types = (product.left.element.name, product.right.element.name, product.sums.name)
+    inner += ("cores",) if fits_tensor_cores(product) else ()
     return " ".join(("x".join(map(str, sizes)), *inner, *types))
 
 

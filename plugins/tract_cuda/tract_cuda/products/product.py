@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tract_llvm.elements.expressions import Expression
-from tract_llvm.language.types import ElementType
+from tract_llvm.language.types import BF16, F16, F32, ElementType
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div
@@ -15,6 +15,7 @@ from tract_core.frozen import frozen
 from tract_cuda.kernels.dot import THREADS, DotPlan
 from tract_cuda.kernels.merge import THREADS as MERGE_THREADS
 from tract_cuda.kernels.merge import MergePlan
+from tract_cuda.kernels.mma import EACH, MmaPlan, MmaTile
 from tract_cuda.kernels.tile import AXES, Tile, TilePlan
 from tract_cuda.kernels.vector import VectorPlan
 from tract_cuda.kernels.windows import Windows
@@ -46,6 +47,31 @@ OTHERS: Final = (
     Tile(4, 128, 32, 1, 4),
 )
 """What is measured beside these."""
+
+MMA_TILES: Final = (
+    MmaTile(128, 128, 32, 4, 2, 4),
+    MmaTile(128, 64, 32, 4, 2, 2),
+    MmaTile(64, 64, 64, 3, 2, 2),
+    MmaTile(32, 64, 64, 4, 2, 2),
+)
+"""The same for halves, on tensor cores."""
+
+FLAT_MMA: Final = MmaTile(16, 64, 64, 4, 1, 4)
+
+OTHERS_MMA: Final = (
+    MmaTile(128, 128, 64, 3, 2, 2),
+    MmaTile(128, 256, 32, 3, 2, 4),
+    MmaTile(256, 128, 32, 3, 4, 2),
+    MmaTile(64, 128, 64, 3, 2, 2),
+    MmaTile(128, 64, 64, 3, 2, 2),
+    MmaTile(64, 64, 32, 4, 2, 2),
+    MmaTile(64, 32, 64, 4, 2, 1),
+    MmaTile(32, 32, 64, 4, 1, 2),
+    MmaTile(16, 128, 64, 4, 1, 4),
+)
+
+_STEPS: Final = ("window.step", "window.batch")
+"""How arguments of windows begin that are steps in memory."""
 
 _UNKNOWN: Final = 64
 """What a symbolic size is taken for."""
@@ -105,23 +131,31 @@ class Product:
         return {f"size{axis}": size for axis, size in enumerate(self.result.shape)}
 
 
-Choice = tuple[Tile, int]
+AnyTile = Tile | MmaTile
+
+Choice = tuple[AnyTile, int]
 """A tile, and in how many parts the depth is summed."""
+
+
+def tiles_for(product: Product) -> tuple[Sequence[AnyTile], AnyTile]:
+    """The tiles that a product may be computed by, from the largest to the smallest, and that for few rows."""
+    return (MMA_TILES, FLAT_MMA) if fits_tensor_cores(product) else (TILES, FLAT)
 
 
 def by_rule(product: Product, multiprocessors: int) -> Choice:
     """The largest tile of which there are enough blocks for all multiprocessors, else the smallest, and parts."""
     pairs, rows, columns = (size if isinstance(size, int) else _UNKNOWN for size in product.result.shape)
-    fitting = [one for one in TILES if one.rows < 2 * rows and one.columns < 2 * columns] or [TILES[-1]]
+    tiles, flat = tiles_for(product)
+    fitting = [one for one in tiles if one.rows < 2 * rows and one.columns < 2 * columns] or [tiles[-1]]
     enough = (one for one in fitting if blocks(one, pairs, rows, columns) >= multiprocessors)
-    tile = FLAT if rows <= FLAT.rows else next(enough, fitting[-1])
+    tile = flat if rows <= flat.rows else next(enough, fitting[-1])
     count, depth = max(blocks(tile, pairs, rows, columns), 1), product.depth
     if not isinstance(depth, int) or count >= multiprocessors:
         return tile, 1
     return tile, max(1, min(2 * multiprocessors // count, depth // _SHORTEST, _MOST_PARTS))
 
 
-def blocks(tile: Tile, pairs: int, rows: int, columns: int) -> int:
+def blocks(tile: AnyTile, pairs: int, rows: int, columns: int) -> int:
     """How many tiles there are."""
     return pairs * -(-rows // tile.rows) * -(-columns // tile.columns)
 
@@ -135,9 +169,29 @@ def add_tiles(lowering: Lowering, product: Product, choice: Choice, nodes: Seque
         _add_parts(lowering, product, tile, parts, nodes)
 
 
-def _plan(product: Product, tile: Tile, expression: Expression, *, parts: bool) -> TilePlan:
+def fits_tensor_cores(product: Product) -> bool:
+    """Whether the factors are halves that lie in pieces of 16 bytes."""
+    left, right, windows = product.left, product.right, product.windows
+    if left.element != right.element or left.element not in {F16, BF16} or product.sums is not F32:
+        return False
+    along = 1 if right.strides[1] == 1 and right.strides[2] != 1 else 2
+    others = [stride for axis, stride in enumerate(right.strides) if axis != along]
+    steps = [right.offset, left.offset, right.shape[along], *others]
+    if windows is None:
+        straight, steps = left.strides[2] == 1, [*steps, product.depth, *left.strides[:2]]
+    else:
+        named = [value for name, value in windows.arguments.items() if name.startswith(_STEPS)]
+        straight, steps = True, [*steps, windows.channels, *named]
+    return straight and right.strides[along] == 1 and all(is_multiple(one, EACH) for one in steps)
+
+
+def _plan(product: Product, tile: AnyTile, expression: Expression, *, parts: bool) -> TilePlan | MmaPlan:
     left, right, windows = product.left, product.right, product.windows
     whole = windows is not None and is_multiple(windows.channels, tile.depth)
+    read = None if windows is None else Windows(windows.window, whole)
+    if isinstance(tile, MmaTile):
+        inner = right.strides[1] == 1 and right.strides[2] != 1
+        return MmaPlan(tile, left.element, inner, parts, expression, read)
     inner_left, inner_right = (
         windows is not None or left.strides[2] == 1,
         right.strides[1] == 1 and right.strides[2] != 1,
@@ -153,7 +207,7 @@ def _plan(product: Product, tile: Tile, expression: Expression, *, parts: bool) 
         _wide(right, 1 if inner_right else 2, product.sums),
         parts,
         expression,
-        None if windows is None else Windows(windows.window, whole),
+        read,
     )
 
 
@@ -161,7 +215,7 @@ def _wide_window(product: Product) -> int:
     """How many channels are read at once."""
     windows, view = product.windows, product.left
     assert windows is not None, "the callers asked"
-    steps = [value for name, value in windows.arguments.items() if name.startswith(("window.step", "window.batch"))]
+    steps = [value for name, value in windows.arguments.items() if name.startswith(_STEPS)]
     most = min(_WIDE // view.element.bytes, _WIDE // product.sums.bytes)
     while most > 1 and not all(is_multiple(one, most) for one in (windows.channels, view.offset, *steps)):
         most //= 2
@@ -195,17 +249,17 @@ def _with_strides(tensors: dict[str, View]) -> dict[str, View | Dim]:
     return found
 
 
-def _grid(product: Product, tile: Tile, parts: int) -> tuple[Dim, Dim, Dim]:
+def _grid(product: Product, tile: AnyTile, parts: int) -> tuple[Dim, Dim, Dim]:
     pairs, rows, columns = product.result.shape
     return pairs * ceil_div(rows, tile.rows) * ceil_div(columns, tile.columns), 1, parts
 
 
-def _add_whole(lowering: Lowering, product: Product, tile: Tile, nodes: Sequence[int]) -> None:
+def _add_whole(lowering: Lowering, product: Product, tile: AnyTile, nodes: Sequence[int]) -> None:
     plan = _plan(product, tile, product.expression, parts=False)
     lowering.launch(plan, _grid(product, tile, 1), _given(product, 0, 0), [product.result], nodes)
 
 
-def _add_parts(lowering: Lowering, product: Product, tile: Tile, parts: int, nodes: Sequence[int]) -> None:
+def _add_parts(lowering: Lowering, product: Product, tile: AnyTile, parts: int, nodes: Sequence[int]) -> None:
     """Parts of the depth are summed side by side, to memory of their own; then those are added up, in order."""
     shape, sums = product.result.shape, product.sums
     apart, part = product_of(shape), ceil_div(ceil_div(product.depth, parts), tile.depth) * tile.depth
