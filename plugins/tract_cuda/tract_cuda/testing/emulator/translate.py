@@ -136,7 +136,7 @@ def _module(w: Writer, entry: Entry) -> str:
     """The whole text, around what was written."""
     void = "void" if binding().llvm_version_info[0] >= 22 else "i1"
     ends = "call void" if void == "void" else "%ended = call i1"
-    places = "\n".join(f'  %"{name}.r" = alloca i{BITS[kind]}' for name, kind in entry.registers.items())
+    places = "\n".join(f'  %"{name}.r" = alloca i{BITS[kind]}' for name, kind in {**entry.registers, **w.more}.items())
     helpers = "\n".join(HELPERS[name].text(name) for name in w.used)
     declared = {*w.declarations, *(text for name in w.used for text in HELPERS[name].declares), *_COROUTINE}
     declared.add(f"declare {void} @llvm.coro.end(ptr, i1, token)")

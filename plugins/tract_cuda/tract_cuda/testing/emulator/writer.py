@@ -10,7 +10,7 @@ from typing import Final
 from tract_core.frozen import frozen
 from tract_cuda.testing.emulator.errors import UnknownPtx
 from tract_cuda.testing.emulator.helpers import HELPERS
-from tract_cuda.testing.emulator.machine.layout import THREAD, TURN
+from tract_cuda.testing.emulator.machine.layout import LAUNCH, THREAD, TOGETHER, TURN
 from tract_cuda.testing.emulator.parse import Statement, split
 from tract_cuda.testing.emulator.types import BITS, FLOATS, ir_of
 
@@ -99,6 +99,7 @@ class Writer:
         self.functions: dict[str, str] = {}
         self.declarations: set[str] = set()
         self.used: dict[str, None] = {}
+        self.more: dict[str, str] = {}
         self.line = 0
         self._count = 0
 
@@ -170,6 +171,24 @@ class Writer:
         """Set one, to an i64."""
         self.do(f"store i64 {value}, ptr {self._field(name)}")
 
+    def seed(self) -> str:
+        """That of approximations, as i64."""
+        launch = self.ir(f"inttoptr i64 {self.field('launch')} to ptr")
+        place = self.ir(f"getelementptr i8, ptr {launch}, i64 {LAUNCH.offset('seed')}")
+        return self.ir(f"load i64, ptr {place}")
+
+    def double(self, value: float) -> str:
+        """A number as LLVM writes it."""
+        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+    def registers_of_own(self, name: str, kind: str) -> None:
+        """A register that the kernel does not declare."""
+        self.more.setdefault(name, kind)
+
+    def kind_of(self, register: str) -> str | None:
+        """The type of a register, if it is one."""
+        return self.registers.get(register) or self.more.get(register)
+
     def slot(self, number: int) -> str:
         """The 32 bits of a slot."""
         return self.ir(f"load i32, ptr {self._field('extra', 4 * number)}")
@@ -194,6 +213,13 @@ class Writer:
     def turn(self) -> None:
         """Others may go on in between."""
         self.suspend(TURN)
+
+    def wait_together(self, function: str, mask: str, wait: int = TOGETHER) -> None:
+        """Wait until the lanes of a mask are here, and the function has done what they do together."""
+        self.set_field("mask", mask)
+        self.set_field("flags", 0)
+        self.set_field("function", self.ir(f"ptrtoint ptr @{function} to i64"))
+        self.suspend(wait)
 
     def spend(self) -> None:
         """A jump back: after some of them, others get their turn."""
@@ -221,7 +247,7 @@ class Writer:
         bits = BITS[kind]
         if operand.startswith("!"):
             return self.ir(f"xor i1 {self.bits(operand[1:], kind)}, true")
-        held = self.registers.get(operand)
+        held = self.kind_of(operand)
         if held is not None:
             return self.sized(self.ir(f'load i{BITS[held]}, ptr %"{operand}.r"'), BITS[held], bits)
         if operand in _SPECIAL:
@@ -258,7 +284,7 @@ class Writer:
         """Set a register; a wider one is extended by the sign of the type."""
         if operand == "_":
             return
-        held = self.registers.get(operand)
+        held = self.kind_of(operand)
         if held is None:
             raise UnknownPtx(f"the register '{operand}' is not declared", where=f"line {self.line}")
         bits, wide = BITS[kind], BITS[held]

@@ -5,11 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tract_cuda.testing.emulator.instructions import arithmetic, bits, control, memory, moves
+from tract_cuda.testing.emulator.instructions import (
+    approximate,
+    arithmetic,
+    bits,
+    control,
+    convert,
+    memory,
+    moves,
+    warp,
+)
 from tract_cuda.testing.emulator.types import BITS
 from tract_cuda.testing.emulator.writer import Operation, Row, Writer
 
-ROWS: Final[Mapping[str, Row]] = {**arithmetic.TABLE, **bits.TABLE, **control.TABLE, **memory.TABLE, **moves.TABLE}
+ROWS: Final[Mapping[str, Row]] = {
+    **approximate.TABLE,
+    **arithmetic.TABLE,
+    **convert.TABLE,
+    **bits.TABLE,
+    **control.TABLE,
+    **memory.TABLE,
+    **moves.TABLE,
+    **warp.TABLE,
+}
 
 
 def write(w: Writer, op: Operation) -> None:

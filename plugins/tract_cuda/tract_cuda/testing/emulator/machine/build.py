@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
 from typing import Any, Final
 
@@ -10,6 +11,8 @@ from tract_llvm.llvm import LOCK, binding, ir
 from tract_cuda.testing.emulator.machine import access, barriers, copies, schedule
 
 _SPEED: Final = 2
+_MATHEMATICS: Final = ctypes.CDLL(None)
+"""Python itself, which brings the C library's functions."""
 
 FUNCTIONS: Final = {
     **{f"access_{space}": "ptr i64 i64 i64 i64" for space in ("global", "shared", "local", "generic")},
@@ -30,6 +33,8 @@ class Machine:
             self.addresses = {name: self._engine.get_function_address(name) for name in FUNCTIONS}
             for name, address in self.addresses.items():
                 llvm.add_symbol(f"tract.{name}", address)
+            for name in ("exp2", "log2", "sin", "cos", "tanh"):
+                llvm.add_symbol(f"tract.{name}", ctypes.cast(getattr(_MATHEMATICS, name), ctypes.c_void_p).value)
 
 
 def _target(speed: int) -> Any:
