@@ -11,7 +11,7 @@ from tract_core.plugins.index import read_index
 
 _LOWERED: Final = (
     *("axis", "broadcast", "check", "concat", "conv", "downsample", "einsum", "fft", "gather", "identity", "one_hot"),
-    *("pad", "pool", "quantize", "range", "recurrent", "scatter", "slice", "tile", "trilu"),
+    *("pad", "pool", "quantize", "range", "recurrent", "resize", "scatter", "slice", "tile", "trilu"),
 )
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 

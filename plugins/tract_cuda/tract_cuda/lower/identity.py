@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tract_core.model.identity import Identity, PinConst
+from tract_core.ops.cast import AsQuantized
 from tract_core.plugins.tables import Rows
 from tract_cuda.lowering import Site
 from tract_cuda.table import CUDA
@@ -10,8 +11,8 @@ from tract_cuda.table import CUDA
 ROWS = Rows()
 
 
-@ROWS.row(CUDA, Identity, PinConst)
-def lower_identity(op: Identity | PinConst, site: Site) -> None:
+@ROWS.row(CUDA, Identity, PinConst, AsQuantized)
+def lower_identity(op: Identity | PinConst | AsQuantized, site: Site) -> None:
     """A view."""
     (x,) = site.inputs()
     site.place(x)

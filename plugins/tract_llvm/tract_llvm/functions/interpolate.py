@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from tract_core.ops.interpolate import Interpolator
 from tract_llvm.language.function import where
 from tract_llvm.language.values import Value
-
-from tract_core.ops.interpolate import Interpolator
 
 
 def weight_of(mode: Interpolator, distance: Value, a: float) -> Value:
