@@ -54,7 +54,8 @@ class RowsPlan:
 
     ``last``: what is computed behind all passes, for the whole row; ``results``: which of the values that there is one
     of for a row go to which tensor. ``spread``: who computes what. ``slots``: how many vectors of a row a thread holds
-    at most; ``exact``: whether each holds as many; ``longer``: whether there may be longer rows, too.
+    at most: one number, or several, from the least, of which the first that suffices is taken; longer rows are gone
+    through again by each pass. ``exact``: whether each thread holds as many; ``longer``: whether there may be longer.
     """
 
     steps: tuple[RowStep, ...]
@@ -65,7 +66,7 @@ class RowsPlan:
     outer: int
     inner: int
     spread: Spread
-    slots: int
+    slots: tuple[int, ...]
     exact: bool
     longer: bool
 
@@ -95,17 +96,20 @@ class RowsPlan:
 
     def emit(self, k: Kernel) -> None:
         """The row, or the vector of rows, of this thread."""
-        rows = RowsWriter(self, k)
-        if self.slots == 0:
+        self._emit(k, RowsWriter(self, k), self.slots)
+
+    def _emit(self, k: Kernel, rows: RowsWriter, slots: Sequence[int]) -> None:
+        """With the first number of slots that suffices."""
+        if not slots:
             rows.go_through()
-        elif not self.longer:
-            rows.hold()
+        elif len(slots) == 1 and not self.longer:
+            rows.hold(slots[0])
         else:
-            with k.either(k.size("count") <= self.slots * self.spread.parts) as (then, otherwise):
+            with k.either(k.size("count") <= slots[0] * self.spread.parts) as (then, otherwise):
                 with then:
-                    rows.hold()
+                    rows.hold(slots[0])
                 with otherwise:
-                    rows.go_through()
+                    self._emit(k, rows, slots[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +151,10 @@ class RowsWriter:
 
     # ---- the two ways
 
-    def hold(self) -> None:
-        """All elements of a row are held by its threads."""
+    def hold(self, slots: int) -> None:
+        """All elements of a row are held by its threads. ``slots``: how many vectors each has."""
         plan, parts = self.plan, self.spread.parts
-        numbers = [self.place.part + slot * parts for slot in range(plan.slots)]
+        numbers = [self.place.part + slot * parts for slot in range(slots)]
         spots = [self._spot(one, None if plan.exact else self.k.size("count")) for one in numbers]
         found: dict[int, Value] = {}
         for one in plan.passes:

@@ -49,8 +49,8 @@ SHARED: Final = 32 << 10
 LEAST_OF_PIECE: Final = 8
 """How many vectors a thread has at least of a piece of a row."""
 
-UNKNOWN: Final = 1024
-"""Positions of rows that are held where it is not known how many there are."""
+UNKNOWN: Final = (1, 4)
+"""How many vectors of a row a thread may hold where it is not known how long rows are."""
 
 
 @ROWS.row(KINDS, RowsGroup)
@@ -172,7 +172,7 @@ class _Loops:
     steps: tuple[Dim, ...]
     length: Dim
     spread: Spread
-    slots: int
+    slots: tuple[int, ...]
     longer: bool
 
     @staticmethod
@@ -190,8 +190,8 @@ class _Loops:
         spread = machine.across(rows, count, lanes) if across else machine.along(rows, count, lanes)
         room = max(1, min(MOST_HELD, MOST_CODE // max(1, sum(map(code_size, region.steps)))) // lanes)
         known = isinstance(count, int)
-        slots = max(1, -(-count // spread.parts)) if known else min(room, max(1, UNKNOWN // (spread.parts * lanes)))
-        held, length = slots if slots <= room else 0, product(region.shape[axis] for axis in region.axes)
+        slots = (max(1, -(-count // spread.parts)),) if known else UNKNOWN
+        held, length = tuple(one for one in slots if one <= room), product(region.shape[axis] for axis in region.axes)
         return _Loops(tuple(views), tuple(outer), tuple(inner), steps, length, spread, held, longer=not known)
 
     @staticmethod
@@ -201,7 +201,7 @@ class _Loops:
         rows = product(one.size for one in outer)
         spread, steps = _Machine(multiprocessors, kept_bytes).across(rows, pieces, 1), (0,) * len(views)
         length = product(region.shape[axis] for axis in region.axes)
-        return _Loops(tuple(views), tuple(outer), (Loop(pieces, steps),), steps, length, spread, 0, longer=False)
+        return _Loops(tuple(views), tuple(outer), (Loop(pieces, steps),), steps, length, spread, (), longer=False)
 
     def pieces(self, multiprocessors: int) -> int:
         """How many pieces a row is best cut into, so that all multiprocessors have something to do."""
@@ -223,7 +223,7 @@ class _Loops:
     @property
     def exact(self) -> bool:
         """Whether all threads hold as many vectors."""
-        return self.count == self.spread.parts * self.slots
+        return len(self.slots) == 1 and self.count == self.spread.parts * self.slots[0]
 
     def tensors(self) -> tuple[Tensor, ...]:
         """How each moves along the lanes; no matter where there is one lane."""
