@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any, Final
 
 from tract_core.errors import RunError
 from tract_cuda.driver.prototypes import PROTOTYPES
+
+VARIABLE: Final = "TRACT_CUDA_DRIVER"
+"""Names another driver than that of the machine: a file, or ``module:Class`` for what stands for one."""
 
 OLDEST: Final = 12000
 """The oldest driver that reads our PTX, as it numbers itself: that of CUDA 12.0."""
@@ -83,12 +88,18 @@ class Driver:
         return found.value
 
 
+def _loaded(name: str) -> Any:
+    """A library by its file, or what stands for one by ``module:Class``."""
+    module, _, kind = name.partition(":")
+    return getattr(import_module(module), kind)() if kind.isidentifier() else ctypes.CDLL(name)
+
+
 @cache
 def native() -> Driver:
     """The driver of this machine, made ready. Raises DriverError where there is none, or it is too old."""
-    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    name = os.environ.get(VARIABLE) or ("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     try:
-        driver = Driver(ctypes.CDLL(name))
+        driver = Driver(_loaded(name))
     except (OSError, AttributeError) as error:
         raise DriverError("loading", NO_LIBRARY, name, str(error)) from None
     version = driver.number("cuDriverGetVersion")
