@@ -209,6 +209,12 @@ def split(text: str, separator: str = ",") -> list[str]:
     return [*found, rest] if rest else found
 
 
+def _words(modifiers: str) -> tuple[str, ...]:
+    """Blocks are alone: their shared memory is that of their cluster."""
+    found = modifiers.split(".")[1:]
+    return tuple("shared" if one in ("shared::cta", "shared::cluster") else one for one in found)
+
+
 class _Body:
     """The statements of one kernel. Names declared in inner braces are told apart."""
 
@@ -297,7 +303,7 @@ class _Body:
             raise UnknownPtx(f"this is no instruction: {text}", where=f"line {line}")
         opcode, modifiers, operands = found.groups()
         names = tuple(self._own_names(one) for one in split(operands))
-        return Statement(text, line, guard, opcode, tuple(modifiers.split(".")[1:]), names)
+        return Statement(text, line, guard, opcode, _words(modifiers), names)
 
     def _own(self, name: str) -> str:
         for scope in reversed(self._scopes):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from tract_core.frozen import frozen
@@ -100,6 +101,7 @@ class Writer:
         self.declarations: set[str] = set()
         self.used: dict[str, None] = {}
         self.more: dict[str, str] = {}
+        self.places: dict[str, str] = {}
         self.line = 0
         self._count = 0
 
@@ -180,6 +182,50 @@ class Writer:
     def double(self, value: float) -> str:
         """A number as LLVM writes it."""
         return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+    def inner(self) -> Writer:
+        """For the body of another function of the module."""
+        found = Writer({}, {}, {})
+        found.declarations, found.used, found.functions = self.declarations, self.used, self.functions
+        found.line = self.line
+        return found
+
+    def function(self, name: str, arguments: str, body: Callable[[Writer], None]) -> str:
+        """A function of the module that returns nothing, written once; its name."""
+        if name not in self.functions:
+            self.functions[name] = ""
+            inner = self.inner()
+            body(inner)
+            places = "\n".join(f"  {place} = alloca {kind}" for place, kind in inner.places.items())
+            code = "\n".join(inner.lines)
+            self.functions[name] = f"define internal void @{name}({arguments}) {{\nentry:\n{places}\n{code}\n  ret void\n}}\n"
+        return name
+
+    def place(self, kind: str) -> str:
+        """Memory of the function that is written, for a value of a type of LLVM."""
+        self._count += 1
+        self.places[f"%p{self._count}"] = kind
+        return f"%p{self._count}"
+
+    @contextmanager
+    def loop(self, count: int) -> Generator[str]:
+        """Goes round so many times, with the number of the round, an i64."""
+        place = self.place("i64")
+        head, done = self.fresh("head"), self.fresh("done")
+        self.do(f"store i64 0, ptr {place}")
+        self.do(f"br label %{head}")
+        self.label(head)
+        index = self.ir(f"load i64, ptr {place}")
+        yield index
+        following = self.two("add", 64, index, "1")
+        self.do(f"store i64 {following}, ptr {place}")
+        more = self.ir(f"icmp ult i64 {following}, {count}")
+        self.do(f"br i1 {more}, label %{head}, label %{done}")
+        self.label(done)
+
+    def element(self, base: str, kind: str, place: str) -> str:
+        """The address of an element of an array."""
+        return self.ir(f"getelementptr {kind}, ptr {base}, i64 {place}")
 
     def registers_of_own(self, name: str, kind: str) -> None:
         """A register that the kernel does not declare."""

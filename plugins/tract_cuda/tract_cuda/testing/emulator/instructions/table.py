@@ -8,9 +8,12 @@ from typing import Final
 from tract_cuda.testing.emulator.instructions import (
     approximate,
     arithmetic,
+    asynchronous,
+    atomics,
     bits,
     control,
     convert,
+    matrix,
     memory,
     moves,
     warp,
@@ -18,16 +21,10 @@ from tract_cuda.testing.emulator.instructions import (
 from tract_cuda.testing.emulator.types import BITS
 from tract_cuda.testing.emulator.writer import Operation, Row, Writer
 
-ROWS: Final[Mapping[str, Row]] = {
-    **approximate.TABLE,
-    **arithmetic.TABLE,
-    **convert.TABLE,
-    **bits.TABLE,
-    **control.TABLE,
-    **memory.TABLE,
-    **moves.TABLE,
-    **warp.TABLE,
-}
+_FAMILIES: Final = (
+    approximate, arithmetic, asynchronous, atomics, bits, control, convert, matrix, memory, moves, warp,
+)  # fmt: skip
+ROWS: Final[Mapping[str, Row]] = {name: row for family in _FAMILIES for name, row in family.TABLE.items()}
 
 
 def write(w: Writer, op: Operation) -> None:

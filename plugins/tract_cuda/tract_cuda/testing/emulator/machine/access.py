@@ -25,10 +25,16 @@ WRITE: Final = 1
 """Among what an access is: it writes."""
 READ: Final = 2
 """It reads."""
+ATOMIC: Final = 4
+"""It does both in one step: of several of these, no two race."""
 
 THREAD_BITS: Final = 10
 STAMP_BITS: Final = 27
+EPOCH_BITS: Final = 25
 """In a record of who accessed a byte: the thread, the clock of its warp, and the epoch of the block above them."""
+ATOMICALLY: Final = 1 << 62
+"""In such a record: it was atomic."""
+_IN_FLIGHT: Final = 1 << 63
 
 _TRASH: Final = 256
 
@@ -125,19 +131,22 @@ def _seen(module: Any) -> None:
     where, begin, count, kind, line = k.arguments()
     thread = thread_of(k, where)
     block = k.record(BLOCK, thread["block"])
-    own = k.variable(k.call("access_mark", where))
+    atomic = (kind & ATOMIC).differs(0)
+    mark = k.call("access_mark", where)
+    own = k.variable(k.select(atomic, mark | ATOMICALLY, mark))
     base = block["base"]
     with k.loop("byte", count) as place:
         spot = k.record(SHADOW, block["shadow"] + (begin + place) * SHADOW_BYTES)
         raw = spot["writer"]
-        writer = raw & ((1 << 63) - 1)
-        written = (writer >> (THREAD_BITS + STAMP_BITS)) >= base
+        writer = raw & (_IN_FLIGHT - 1)
+        written = _epoch(writer) >= base
+        both = atomic & (writer & ATOMICALLY).differs(0)
         details = {"address": begin + place, "bytes": count}
         with k.when(written & (raw < 0)):
             k.complain(thread, "pending", line, **details, first=writer)
         with k.when((kind & READ).differs(0) & ~written):
             k.complain(thread, "unwritten_shared", line, **details)
-        with k.when(written & writer.differs(own.value)):
+        with k.when(written & writer.differs(own.value) & ~both):
             with k.when(k.call("access_ordered", where, writer).equals(0)):
                 with k.when((kind & WRITE).differs(0)):
                     k.complain(thread, "race_writes", line, **details, first=writer)
@@ -153,6 +162,10 @@ def _seen(module: Any) -> None:
         with k.when((kind & WRITE).equals(0)):
             _remember(k, where, spot, own.value)
     k.finish()
+
+
+def _epoch(mark: Value) -> Value:
+    return mark >> (THREAD_BITS + STAMP_BITS) & ((1 << EPOCH_BITS) - 1)
 
 
 def _remember(k: Native, where: Value, spot: Record, own: Value) -> None:
@@ -183,7 +196,7 @@ def _ordered(module: Any) -> None:
     block = k.record(BLOCK, thread["block"])
     other = mark & ((1 << THREAD_BITS) - 1)
     stamp = (mark >> THREAD_BITS) & ((1 << STAMP_BITS) - 1)
-    before = (mark >> (THREAD_BITS + STAMP_BITS)) < block["epoch"]
+    before = _epoch(mark) < block["epoch"]
     found = k.variable(k.select(before | other.equals(thread["index"]), k.number(1), k.number(0)))
     with k.when(found.value.equals(0)):
         warp = other >> 5

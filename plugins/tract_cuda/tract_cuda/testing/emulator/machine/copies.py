@@ -10,6 +10,7 @@ from tract_cuda.testing.emulator.machine.access import READ, WRITE
 from tract_cuda.testing.emulator.machine.layout import (
     BLOCK,
     COPY,
+    LAUNCH,
     MOST_COPIES,
     SHADOW,
     SHADOW_BYTES,
@@ -17,7 +18,7 @@ from tract_cuda.testing.emulator.machine.layout import (
 )
 from tract_cuda.testing.emulator.machine.native import Native, Record, thread_of
 
-IN_FLIGHT: Final = 1 << 63
+_IN_FLIGHT: Final = -(1 << 63)
 """In the record of who wrote a byte: it is being written."""
 
 ALL: Final = -1
@@ -58,18 +59,12 @@ def _mark(k: Native, thread: Record, target: Value, count: Value, *, arrived: bo
     """The bytes are in flight, or arrived."""
     block = k.record(BLOCK, thread["block"])
     begin = (target & 0xFFFFFFFF) - SHARED_BASE
-    size = k.record(_launch(), thread["launch"])["shared_bytes"]
+    size = k.record(LAUNCH, thread["launch"])["shared_bytes"]
     with k.when((begin >= 0) & (begin + count <= size)):
         with k.loop("byte", count) as place:
             spot = k.record(SHADOW, block["shadow"] + (begin + place) * SHADOW_BYTES)
             own = k.call("access_mark", thread.address)
-            spot["writer"] = own if arrived else own | k.number(-(1 << 63))
-
-
-def _launch() -> Any:
-    from tract_cuda.testing.emulator.machine.layout import LAUNCH
-
-    return LAUNCH
+            spot["writer"] = own if arrived else own | _IN_FLIGHT
 
 
 def _commit(module: Any) -> None:
