@@ -10,8 +10,21 @@ from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
 _LOWERED: Final = (
-    *("axis", "broadcast", "check", "concat", "conv", "downsample", "einsum", "fft", "gather", "identity", "one_hot"),
-    *("pad", "pool", "quantize", "range", "recurrent", "resize", "scatter", "slice", "tile", "trilu"),
+    *("axis", "broadcast", "check", "concat", "conv", "cumsum", "downsample", "einsum", "fft", "gather", "identity"),
+    *(
+        "one_hot",
+        "pad",
+        "pool",
+        "quantize",
+        "range",
+        "recurrent",
+        "resize",
+        "scatter",
+        "slice",
+        "tile",
+        "topk",
+        "trilu",
+    ),
 )
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 
