@@ -18,7 +18,7 @@ from tract_cuda.testing.emulator.parse import Entry, Module, Variable, parsed
 from tract_cuda.testing.emulator.report import error_of
 from tract_cuda.testing.emulator.translate import Memory, laid_out, translated
 
-_SPEED: Final = 1
+_SPEED: Final = 0
 MOST_SHARED: Final = 227 << 10
 """Bytes of shared memory that a block has at most."""
 

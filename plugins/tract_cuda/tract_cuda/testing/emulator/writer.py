@@ -198,7 +198,9 @@ class Writer:
             body(inner)
             places = "\n".join(f"  {place} = alloca {kind}" for place, kind in inner.places.items())
             code = "\n".join(inner.lines)
-            self.functions[name] = f"define internal void @{name}({arguments}) {{\nentry:\n{places}\n{code}\n  ret void\n}}\n"
+            self.functions[name] = (
+                f"define internal void @{name}({arguments}) {{\nentry:\n{places}\n{code}\n  ret void\n}}\n"
+            )
         return name
 
     def place(self, kind: str) -> str:

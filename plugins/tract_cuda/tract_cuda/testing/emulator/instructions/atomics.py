@@ -11,9 +11,7 @@ from tract_cuda.testing.emulator.machine.access import ATOMIC, READ, WRITE
 from tract_cuda.testing.emulator.types import BITS, FLOATS
 from tract_cuda.testing.emulator.writer import Operation, Row, Writer, listed
 
-_KNOWN: Final = (
-    "add min max and or xor exch cas inc dec noftz relaxed acquire release acq_rel cta cluster gpu sys global shared v2 v4"
-)
+_KNOWN: Final = "add min max and or xor exch cas inc dec noftz relaxed acquire release acq_rel cta cluster gpu sys global shared v2 v4"
 _WHOLE: Final = {"add": "add", "and": "and", "or": "or", "xor": "xor"}
 
 
@@ -102,8 +100,12 @@ def _pause(w: Writer, op: Operation) -> None:
     w.turn()
 
 
-_ORDERS: Final = "sc acq_rel acquire release cta cluster gpu sys gl proxy async alias global shared generic mbarrier_init"
-_HINTS: Final = "global L1 L2 L2::128B L2::64B L2::256B evict_last evict_normal L2::evict_last L2::evict_normal tensormap"
+_ORDERS: Final = (
+    "sc acq_rel acquire release cta cluster gpu sys gl proxy async alias global shared generic mbarrier_init"
+)
+_HINTS: Final = (
+    "global L1 L2 L2::128B L2::64B L2::256B evict_last evict_normal L2::evict_last L2::evict_normal tensormap"
+)
 
 TABLE: Final[Mapping[str, Row]] = {
     "atom": Row(_atom, _KNOWN),

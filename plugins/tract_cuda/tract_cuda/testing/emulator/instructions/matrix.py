@@ -64,9 +64,7 @@ def _rows(w: Writer, count: int, kind: int) -> str:
             w.ir(f"load i64, ptr {w.element(record, 'i8', str(THREAD.offset(name)))}") for name in ("address", "line")
         ]
         w.declare("tract.access_shared", "i64", ["i64"] * 5)
-        found = w.ir(
-            f"call i64 @tract.access_shared(i64 {thread}, i64 {given[0]}, i64 16, i64 {kind}, i64 {given[1]})"
-        )
+        found = w.ir(f"call i64 @tract.access_shared(i64 {thread}, i64 {given[0]}, i64 16, i64 {kind}, i64 {given[1]})")
         w.do(f"store i64 {found}, ptr {w.element(rows, 'i64', lane)}")
     return rows
 
@@ -264,9 +262,7 @@ def _sum_spot(w: Writer, n: int, number: int, where: tuple[str, str]) -> str:
     return w.two("add", 64, w.two("mul", 64, row, str(n)), column)
 
 
-def _keep_sums(
-    w: Writer, sums: str, what: Product, lane: str, held: int, number: int, where: tuple[str, str]
-) -> None:
+def _keep_sums(w: Writer, sums: str, what: Product, lane: str, held: int, number: int, where: tuple[str, str]) -> None:
     word = slot(w, lane, held)
     if what.sums == "f16":
         for half in range(2):
@@ -309,9 +305,7 @@ def multiply(w: Writer, kind: str, arrays: tuple[str, str, str], shape: Shape) -
 def _result(w: Writer, sums: str, what: Product, number: int, where: tuple[str, str]) -> str:
     """A register of the result."""
     if what.result != "f16":
-        value = w.ir(
-            f"load {what.kind}, ptr {w.element(sums, what.kind, _sum_spot(w, what.shape.n, number, where))}"
-        )
+        value = w.ir(f"load {what.kind}, ptr {w.element(sums, what.kind, _sum_spot(w, what.shape.n, number, where))}")
         return value if what.kind == "i32" else rounded_float(w, value)
     found = "0"
     for half in range(2):
@@ -371,7 +365,6 @@ TABLE: Final[Mapping[str, Row]] = {
     "stmatrix": Row(_stmatrix, "sync aligned m8n8 x1 x2 x4 trans shared"),
     "mma": Row(
         _mma,
-        "sync aligned row col satfinite "
-        + " ".join(f"m{m}n8k{k}" for m in (8, 16) for k in (4, 8, 16, 32, 64)),
+        "sync aligned row col satfinite " + " ".join(f"m{m}n8k{k}" for m in (8, 16) for k in (4, 8, 16, 32, 64)),
     ),
 }
