@@ -34,8 +34,11 @@ def all_axes(rank: int) -> list[tuple[int, ...]]:
     return [tuple(a for a in range(rank) if bits >> a & 1) for bits in range(1 << rank)]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [*((shape, "f32") for shape in SHAPES), ((5, 67), "f64"), ((3, 70, 2), "bf16"), ((130, 16), "f16")],
+    ids=str,
+)
 def test_sums_and_products_over_any_axes(shape, dtype) -> None:
     kind = DatumType[dtype.upper()].numpy
     x = np.random.default_rng(0).uniform(0.9, 1.1, shape).astype(kind)
@@ -51,12 +54,12 @@ def test_sums_and_products_over_any_axes(shape, dtype) -> None:
             np.testing.assert_allclose(found.astype("f8"), wanted, rtol=200 * eps if eps < 1e-4 else eps)
 
 
-@pytest.mark.parametrize("dtype", ["i8", "u8", "i32", "i64", "u64"])
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i64"])
 @pytest.mark.parametrize("reducer", [Reducer.SUM, Reducer.PROD, Reducer.MIN, Reducer.MAX])
 def test_integers_are_exact_and_wrap(reducer, dtype) -> None:
     kind = DatumType[dtype.upper()].numpy
     ends = np.iinfo(kind)
-    for shape in [(3, 5), (130, 3), (2, 70), (0, 2)]:
+    for shape in [(3, 5), (130, 3), (0, 2)]:
         x = np.random.default_rng(1).integers(ends.min, ends.max, shape, kind, endpoint=True)
         for axes in all_axes(2):
             op = Reduce(axes, reducer)
@@ -66,10 +69,10 @@ def test_integers_are_exact_and_wrap(reducer, dtype) -> None:
 @pytest.mark.parametrize(
     "reducer", [one for one in Reducer if one.name.startswith(("ARG", "MIN", "MAX"))], ids=lambda one: one.value
 )
-@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bool"])
+@pytest.mark.parametrize("dtype", ["f32", "i8", "bool"])
 def test_extremes_and_their_places_with_ties_and_specials(reducer, dtype) -> None:
     kind = DatumType[dtype.upper()].numpy
-    for shape in [(1, 1), (4, 37), (37, 4), (2, 150)]:
+    for shape in [(4, 37), (37, 4)] if dtype != "f32" else [(1, 1), (4, 37), (37, 4), (2, 150)]:
         x = np.random.default_rng(2).integers(0, 4 if dtype != "bool" else 2, shape).astype(kind)
         variants = [x]
         if kind.kind == "f":
@@ -174,8 +177,14 @@ def powers_of(x: np.ndarray, axes) -> tuple[np.ndarray, np.ndarray]:
         return np.exp(shifted) / total, shifted - np.log(total)
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (5, 130), (130, 3), (2, 3, 70), (4, 64, 32)], ids=str)
-@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        *((shape, "f32") for shape in [(0, 3), (3, 0), (1, 1), (5, 130), (130, 3), (2, 3, 70), (4, 64, 32)]),
+        *((shape, dtype) for shape in [(5, 130), (40, 3)] for dtype in ("f64", "bf16")),
+    ],
+    ids=str,
+)
 def test_softmax_and_its_logarithm_over_any_axes(shape, dtype) -> None:
     kind = DatumType[dtype.upper()].numpy
     x = (np.random.default_rng(7).standard_normal(shape) * 20).astype(kind)
