@@ -160,6 +160,8 @@ def main() -> None:
     target = Target(arch, device.attribute(MULTIPROCESSORS))
     bench, found = Bench(device, target), {}
     for file in given.files:
+        if time.monotonic() - begin > given.seconds:
+            break
         model = tract.onnx().load(file).into_model().typed
         every = [one for one in products_of(model, target) if key_of(one) not in found]
         prepare(model, target, every)
