@@ -10,9 +10,9 @@ from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
 _LOWERED: Final = (
-    *("axis", "broadcast", "check", "concat", "conv", "cumsum", "downsample", "einsum", "fft", "gather"),
-    *("grid_sample", "identity", "lrn", "one_hot", "pad", "pool", "quantize", "range", "recurrent", "resize"),
-    *("scatter", "slice", "tile", "topk", "trilu"),
+    *("axis", "broadcast", "check", "concat", "conv", "cumsum", "deconv", "downsample", "einsum", "fft"),
+    *("gather", "grid_sample", "identity", "lrn", "one_hot", "pad", "pool", "quantize", "range", "recurrent"),
+    *("resize", "scatter", "slice", "tile", "topk", "trilu"),
 )
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 

@@ -13,6 +13,7 @@ from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows
 from tract_cuda.kernels.pool import PoolPlan
 from tract_cuda.kernels.positions import THREADS
+from tract_cuda.lower.kinds import why_carried
 from tract_cuda.lowering import Site
 from tract_cuda.table import CUDA
 
@@ -20,16 +21,23 @@ ROWS = Rows()
 
 
 @ROWS.row(CUDA, MaxPool)
-def lower_max_pool(op: MaxPool, site: Site) -> None:
+def lower_max_pool(op: MaxPool, site: Site) -> str | None:
     """The largest element of each window, and where it is if that is asked for."""
+    why = why_carried(site)
+    if why is not None:
+        return why
     places = None if op.indices is None else site.lowering.new(OutletId(site.node.node, 1))
     _lower(op, site, PoolPlan(site.inputs()[0].element, Reducer.MAX, (), False, None, ()), places)
+    return None
 
 
 @ROWS.row(CUDA, SumPool)
-def lower_sum_pool(op: SumPool, site: Site) -> None:
+def lower_sum_pool(op: SumPool, site: Site) -> str | None:
     """The sum of each window, or its mean."""
-    _lower(op, site, PoolPlan(site.inputs()[0].element, Reducer.SUM, (), op.normalize, None, ()))
+    why = why_carried(site)
+    if why is None:
+        _lower(op, site, PoolPlan(site.inputs()[0].element, Reducer.SUM, (), op.normalize, None, ()))
+    return why
 
 
 def _lower(op: Pool, site: Site, plan: PoolPlan, places: View | None = None) -> None:

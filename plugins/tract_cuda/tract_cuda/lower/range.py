@@ -8,6 +8,7 @@ from tract_core.ops.range import Range
 from tract_core.plugins.tables import Rows
 from tract_cuda.kernels.positions import THREADS
 from tract_cuda.kernels.range import RangePlan
+from tract_cuda.lower.kinds import why_carried
 from tract_cuda.lowering import Site
 from tract_cuda.table import CUDA
 
@@ -17,7 +18,9 @@ ROWS = Rows()
 @ROWS.row(CUDA, Range)
 def lower_range(op: Range, site: Site) -> str | None:
     """One kernel, which also sees whether the inputs give as many numbers as were announced."""
-    bounds = site.inputs()
+    bounds, why = site.inputs(), why_carried(site)
+    if why is not None:
+        return why
     if bounds[0].element == U64:
         return "kernels count with signed integers"
     (result,) = site.results()

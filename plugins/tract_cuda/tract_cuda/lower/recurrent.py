@@ -18,6 +18,7 @@ from tract_core.ops.binary import Add, Mul, Sub
 from tract_core.ops.elementwise import Sigmoid, Tanh
 from tract_core.ops.recurrent import Epilogue, GruEpilogue, LstmEpilogue
 from tract_core.plugins.tables import Rows
+from tract_cuda.lower.kinds import why_carried
 from tract_cuda.lower.rows import add_rows
 from tract_cuda.lowering import Site
 from tract_cuda.table import CUDA
@@ -28,6 +29,9 @@ ROWS = Rows()
 @ROWS.row(CUDA, LstmEpilogue, GruEpilogue)
 def lower_epilogue(op: Epilogue, site: Site) -> str | None:
     """The state of an LSTM, both parts, or that of a GRU."""
+    why = why_carried(site)
+    if why is not None:
+        return why
     inputs = zip(site.inputs(), COUNTS[type(op)], strict=True)
     views = [part for view, count in inputs for part in _parts(op, view, count)]
     nest = Nest(site.lowering.model.registry, tuple(site.node.facts[0].shape))

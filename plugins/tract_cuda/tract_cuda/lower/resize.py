@@ -17,6 +17,7 @@ from tract_core.ops.resize import Coordinates, Resize
 from tract_core.plugins.tables import Rows
 from tract_cuda.kernels.positions import THREADS
 from tract_cuda.kernels.resize import ResizePlan, TapsPlan
+from tract_cuda.lower.kinds import why_carried
 from tract_cuda.lowering import Site
 from tract_cuda.positions import in_vectors, launch_over, loops_over
 from tract_cuda.table import CUDA
@@ -42,7 +43,7 @@ def lower_resize(op: Resize, site: Site) -> str | None:
     """One kernel, behind those that fill tables; where no axis is resized, a view."""
     facts = site.lowering.model.outlet_fact(site.node.inputs[0]), site.node.facts[0]
     found, crops = axes_of(op, *facts), op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
-    why = why_unfit(op, found)
+    why = why_unfit(op, found) or why_carried(site)
     if why is not None:
         return why
     axes = [one for one in found if crops or one.moves]
