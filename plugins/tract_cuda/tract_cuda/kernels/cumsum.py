@@ -1,15 +1,19 @@
-"""Running sums: a thread for each row where rows lie side by side, else a block, piece after piece."""
+"""Running sums, products and extremes: a thread for a row where rows lie side by side, else a block, piece by piece."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from tract_llvm.elements.binary import larger, smaller
+from tract_llvm.elements.reducers import highest, lowest
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import I32, U32, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_core.ops.binary import Max, Min
+from tract_core.ops.cumsum import CumMax, CumMin, CumProd, CumSum, Running
 from tract_cuda.kernels.positions import THREADS, counted, place, position, strided
 from tract_cuda.language.arch import WARP
 from tract_cuda.language.kernel import Kernel, Parameter
@@ -21,10 +25,31 @@ _STEPS: Final = (Parameter("length"), Parameter("data.step"), Parameter("result.
 """How many elements a row has, and how far apart these are in both tensors."""
 
 
+JOINED: Final[Mapping[type[Running], Callable[[Value, Value], Value]]] = {
+    CumSum: lambda a, b: a + b,
+    CumProd: lambda a, b: a * b,
+    CumMax: lambda a, b: larger(Max(), a, b),
+    CumMin: lambda a, b: smaller(Min(), a, b),
+}
+"""What two elements are joined to."""
+
+_NEUTRAL: Final[Mapping[type[Running], Callable[[ElementType], float]]] = {
+    CumSum: lambda _: 0,
+    CumProd: lambda _: 1,
+    CumMax: lowest,
+    CumMin: highest,
+}
+"""What changes nothing."""
+
+
 @frozen
 class RunningPlan:
-    """One thread for one row, in so many loops. ``exclusive``: whether each sum leaves its own element out."""
+    """One thread for one row, in so many loops. ``kind``: how elements are joined, a key of `JOINED`.
 
+    ``exclusive``: whether each element is left out of what it is joined to.
+    """
+
+    kind: type[Running]
     element: ElementType
     rank: int
     exclusive: bool
@@ -46,21 +71,22 @@ class RunningPlan:
         return (*counted(self.rank), *tensors, *_STEPS)
 
     def emit(self, k: Kernel) -> None:
-        """result[row, i] = data[row, 0] + ... + data[row, i]"""
+        """result[row, i] = data[row, 0], ..., data[row, i], joined"""
         with position(k, self.rank) as at:
             source, target = place(k, "data", at), place(k, "result", at)
-            total = k.variable(k.constant(0, self.element.computed))
+            total = k.variable(k.constant(_NEUTRAL[self.kind](self.element.computed), self.element.computed))
             with k.loop("along", k.size("length")) as number:
                 before = total.value
-                total.value = before + k.memory("data")[source + number * k.size("data.step")]
+                total.value = JOINED[self.kind](before, k.memory("data")[source + number * k.size("data.step")])
                 found = before if self.exclusive else total.value
                 k.memory("result")[target + number * k.size("result.step")] = found
 
 
 @frozen
 class ScanPlan:
-    """One block for one row, in so many loops. ``exclusive``: whether each sum leaves its own element out."""
+    """One block for one row, in so many loops. ``kind``, ``exclusive``: as in `RunningPlan`."""
 
+    kind: type[Running]
     element: ElementType
     rank: int
     exclusive: bool
@@ -83,50 +109,53 @@ class ScanPlan:
         type_ = self.element.computed
         return type_ if type_.bits >= U32.bits else I32 if type_.kind == "i" else U32
 
+    def _nothing(self, k: Kernel) -> Value:
+        return k.constant(_NEUTRAL[self.kind](self.element.computed), self._sums)
+
     def emit(self, k: Kernel) -> None:
-        """result[row, i] = data[row, 0] + ... + data[row, i]"""
+        """result[row, i] = data[row, 0], ..., data[row, i], joined"""
         at = k.spot(k.block(), k.sizes("size", self.rank))
         source, target = place(k, "data", at), place(k, "result", at)
-        carried = k.variable(k.constant(0, self._sums))
+        carried, join = k.variable(self._nothing(k)), JOINED[self.kind]
         laid = k.shared(self._sums, self.threads // WARP)
         with k.loop("piece", k.size("length"), step=self.threads * ITEMS) as first:
             mine = first + k.thread() * ITEMS
             sums = self._own(k, source, mine)
             before, total = self._of_block(k, sums[-1], laid)
-            begin = carried.value + before
+            begin = join(carried.value, before)
             for item, one in enumerate(sums):
                 with k.when(mine + item < k.size("length")):
-                    here = one if not self.exclusive else sums[item - 1] if item else one.like(0)
+                    here = one if not self.exclusive else sums[item - 1] if item else self._nothing(k)
                     spot = target + (mine + item) * k.size("result.step")
-                    k.memory("result")[spot] = k.convert(begin + here, self.element.computed)
-            carried.value = carried.value + total
+                    k.memory("result")[spot] = k.convert(join(begin, here), self.element.computed)
+            carried.value = join(carried.value, total)
 
     def _own(self, k: Kernel, source: Value, mine: Value) -> list[Value]:
-        """The running sums of the elements of a thread."""
+        """What the elements of a thread are joined to, one after the other."""
         found = list[Value]()
         for item in range(ITEMS):
             inside = mine + item < k.size("length")
             spot = k.select(inside, mine + item, k.index(0)) * k.size("data.step")
             element = k.convert(k.memory("data")[source + spot], self._sums)
-            element = k.select(inside, element, element.like(0))
-            found.append(found[-1] + element if found else element)
+            element = k.select(inside, element, self._nothing(k))
+            found.append(JOINED[self.kind](found[-1], element) if found else element)
         return found
 
     def _of_block(self, k: Kernel, own: Value, laid: Buffer) -> tuple[Value, Value]:
-        """The sum of all threads before this one, and that of all."""
-        lane, upto, distance = k.lane(), own, 1
+        """What all threads before this one have, joined, and what all have."""
+        lane, upto, distance, join = k.lane(), own, 1, JOINED[self.kind]
         while distance < WARP:
             other = k.from_lane(upto, k.convert(lane - distance, I32) & (WARP - 1))
-            upto = k.select(lane >= distance, upto + other, upto)
+            upto = k.select(lane >= distance, join(other, upto), upto)
             distance *= 2
         before = k.from_lane(upto, k.convert(lane - 1, I32) & (WARP - 1))
-        before = k.select(lane > 0, before, before.like(0))
+        before = k.select(lane > 0, before, self._nothing(k))
         with k.when(lane.equals(WARP - 1)):
             laid[k.warp()] = upto
         k.barrier()
-        earlier, total = own.like(0), own.like(0)
+        earlier, total = self._nothing(k), self._nothing(k)
         for warp in range(self.threads // WARP):
-            earlier = k.select(k.warp() > warp, earlier + laid[warp], earlier)
-            total = total + laid[warp]
+            earlier = k.select(k.warp() > warp, join(earlier, laid[warp]), earlier)
+            total = join(total, laid[warp])
         k.barrier()
-        return earlier + before, total
+        return join(earlier, before), total

@@ -1,4 +1,4 @@
-"""Running sums: which loops there are over rows."""
+"""Running sums, products and extremes: which loops there are over rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div
-from tract_core.ops.cumsum import CumSum
+from tract_core.ops.cumsum import CumMax, CumMin, CumProd, CumSum, Running
 from tract_core.plugins.tables import Rows
 from tract_cuda.kernels.cumsum import ITEMS, RunningPlan, ScanPlan
 from tract_cuda.kernels.positions import THREADS
@@ -23,9 +23,9 @@ _SHORT: Final = WARP * ITEMS
 """Rows of up to so many elements want one warp."""
 
 
-@ROWS.row(CUDA, CumSum)
-def lower_cumsum(op: CumSum, site: Site) -> str | None:
-    """Sums along one axis; from the other end, of a view that goes backwards."""
+@ROWS.row(CUDA, CumSum, CumProd, CumMax, CumMin)
+def lower_cumsum(op: Running, site: Site) -> str | None:
+    """Along one axis; from the other end, of a view that goes backwards."""
     why = why_carried(site)
     if why is not None:
         return why
@@ -41,10 +41,11 @@ def lower_cumsum(op: CumSum, site: Site) -> str | None:
     count = numbers["count"]
     assert not isinstance(count, View)
     if loops[-1].strides == (1, 1):
-        plan = RunningPlan(source.element, len(loops), op.exclusive)
+        plan = RunningPlan(type(op), source.element, len(loops), op.exclusive)
         site.launch(plan, [ceil_div(count, plan.threads)], {**numbers, **given}, [result])
         return None
     threads = WARP if isinstance(size, int) and size <= _SHORT else THREADS
     del numbers["count"]
-    site.launch(ScanPlan(source.element, len(loops), op.exclusive, threads), [count], {**numbers, **given}, [result])
+    plan = ScanPlan(type(op), source.element, len(loops), op.exclusive, threads)
+    site.launch(plan, [count], {**numbers, **given}, [result])
     return None
