@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-
 from tract_llvm.llvm import LOCK
 
 from tract_cuda.testing.emulator.errors import EmulationError

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from tract_core.frozen import frozen
 from tract_cuda.testing.emulator.errors import UnknownPtx
 from tract_cuda.testing.emulator.types import BITS
-
-from tract_core.frozen import frozen
 
 
 @frozen

@@ -140,7 +140,7 @@ def _module(w: Writer, entry: Entry) -> str:
     helpers = "\n".join(HELPERS[name].text(name) for name in w.used)
     declared = {*w.declarations, *(text for name in w.used for text in HELPERS[name].declares), *_COROUTINE}
     declared.add(f"declare {void} @llvm.coro.end(ptr, i1, token)")
-    text = _FRAME.format(
+    return _FRAME.format(
         declared="\n".join(sorted(declared)),
         helpers=helpers + "\n".join(w.functions.values()),
         places=places,
@@ -149,7 +149,6 @@ def _module(w: Writer, entry: Entry) -> str:
         done=DONE,
         ends=ends,
     )
-    return text
 
 
 _COROUTINE: Final = (

@@ -17,7 +17,8 @@ from tract_cuda.testing.emulator.types import BITS, FLOATS, ir_of
 
 _SPECIAL: Final = {
     **{f"%{name}.{axis}": f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"},
-    **{"%laneid": "lane", "%warpid": "warp"},
+    "%laneid": "lane",
+    "%warpid": "warp",
 }
 _LANES: Final = {
     "%lanemask_eq": ("shl i32 1, {0}",),
@@ -113,7 +114,7 @@ class Writer:
         self.lines.append(f"  %t{self._count} = {text}")
         return f"%t{self._count}"
 
-    def two(self, name: str, bits: int, one: str, other: str) -> str:
+    def two(self, name: str, bits: int, one: str | int, other: str | int) -> str:
         """An instruction of LLVM on two integers of so many bits, and the name of what it gives."""
         return self.ir(f"{name} i{bits} {one}, {other}")
 

@@ -18,7 +18,7 @@ _RELATIVE: Final = {
     "tanh": {"f32": 2.0**-11},
     "rsqrt": {"f32": 2.0**-22.9},
     "sqrt": {"f32": 2.0**-23},
-    "rcp": {"f32": 2.0**-24},
+    "rcp": {"f32": 2.0**-24 + 2.0**-25},
     "div": {"f32": 2.0**-23},
 }
 """Bounds, relative to the result: where the manual counts in last places, those of the least relative size."""

@@ -32,13 +32,14 @@ def _start(w: Writer, op: Operation) -> None:
     """The number of bytes, of which so many are copied; or none where a predicate says so."""
     if op.has("L2::cache_hint"):
         raise op.unknown("hints are not known")
-    count = number(op.operands[2], "b32")
+    to, where, size = op.operands[:3]
+    count = number(size, "b32")
     if count is None:
         raise op.unknown("the number of bytes is none")
     have = str(count)
-    if len(op.operands) > 3:
-        have = _have(w, op.operands[3], count)
-    target, source = w.address(op.operands[0]), w.address(op.operands[1])
+    for operand in op.operands[3:4]:
+        have = _have(w, operand, count)
+    target, source = w.address(to), w.address(where)
     w.machine_do("copy_start", target, source, str(count), have, str(w.line))
 
 

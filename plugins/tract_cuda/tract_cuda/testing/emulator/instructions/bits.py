@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from tract_cuda.testing.emulator.types import BITS
@@ -138,7 +138,7 @@ def _lop3(w: Writer, op: Operation) -> None:
     w.put(op.operands[0], found, "b32")
 
 
-_PRMT: Final = {
+_PRMT: Final[Mapping[str, Callable[[int], list[int]]]] = {
     "f4e": lambda n: [(n + i) & 7 for i in range(4)],
     "b4e": lambda n: [(n - i) & 7 for i in range(4)],
     "rc8": lambda n: [n] * 4,

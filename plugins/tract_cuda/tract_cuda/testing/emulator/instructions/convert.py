@@ -157,8 +157,8 @@ def _pack(w: Writer, op: Operation) -> None:
     values = [w.sized(w.bits(one, source), 32, 128, signed=True) for one in op.operands[1:3]]
     first, second = (w.sized(w.sized(_clamped(w, one, target), 128, bits), bits, 32) for one in values)
     found = w.two("or", 32, w.two("shl", 32, first, str(bits)), second)
-    if len(op.operands) > 3:
-        rest = w.two("shl", 32, w.bits(op.operands[3], "b32"), str(2 * bits))
+    for operand in op.operands[3:]:
+        rest = w.two("shl", 32, w.bits(operand, "b32"), 2 * bits)
         found = w.two("or", 32, found, rest)
     w.put(op.operands[0], found, "b32")
 

@@ -15,8 +15,15 @@ from tract_cuda.testing.emulator.writer import Operation, Row, Writer, listed
 _ARGUMENTS: Final = "i64 %first, i64 %mask"
 _ALL: Final = str(0xFFFFFFFF)
 _ELEMENTS: Final = {
-    **{"f16": 2, "bf16": 2, "tf32": 1, "e4m3": 4, "e5m2": 4},
-    **{"s8": 4, "u8": 4, "s4": 8, "u4": 8},
+    "f16": 2,
+    "bf16": 2,
+    "tf32": 1,
+    "e4m3": 4,
+    "e5m2": 4,
+    "s8": 4,
+    "u8": 4,
+    "s4": 8,
+    "u4": 8,
 }
 """How many elements of a type one register holds."""
 

@@ -13,7 +13,10 @@ MOST_SHARED: Final = 227 << 10
 """Bytes of shared memory that a block has at most."""
 _COMPARISONS: Final = {
     **{one: one for one in ("eq", "ne", "lt", "le", "gt", "ge")},
-    **{"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"},
+    "lo": "lt",
+    "ls": "le",
+    "hi": "gt",
+    "hs": "ge",
 }
 
 

@@ -70,11 +70,10 @@ def _global(module: Any) -> None:
     launch = k.record(LAUNCH, thread["launch"])
     found = k.variable(launch["last_range"])
     inside = k.variable(_inside(k, found.value, address, count))
-    with k.when(inside.value.equals(0)):
-        with k.loop("range", launch["range_count"]) as number:
-            here = launch["ranges"] + number * RANGE_BYTES
-            with k.when(_inside(k, here, address, count).differs(0)):
-                found.value, inside.value = here, k.number(1)
+    with k.when(inside.value.equals(0)), k.loop("range", launch["range_count"]) as number:
+        here = launch["ranges"] + number * RANGE_BYTES
+        with k.when(_inside(k, here, address, count).differs(0)):
+            found.value, inside.value = here, k.number(1)
     result = k.variable(_trash(k))
     with k.either(inside.value.differs(0)) as (then, otherwise):
         with then:
@@ -173,9 +172,8 @@ def _remember(k: Native, where: Value, spot: Record, own: Value) -> None:
     reader = spot["reader"]
     with k.when(reader.differs(own)):
         same = ((reader ^ own) & ((1 << THREAD_BITS) - 1)).equals(0)
-        with k.when(reader.differs(0) & ~same):
-            with k.when(k.call("access_ordered", where, reader).equals(0)):
-                spot["other"] = reader
+        with k.when(reader.differs(0) & ~same), k.when(k.call("access_ordered", where, reader).equals(0)):
+            spot["other"] = reader
         spot["reader"] = own
 
 
@@ -234,10 +232,9 @@ def _generic(module: Any) -> None:
     with k.either(in_shared) as (then, otherwise):
         with then:
             result.value = k.call("access_shared", where, shared + SHARED_BASE, count, kind, line)
-        with otherwise:
-            with k.either(in_local) as (inside, elsewhere):
-                with inside:
-                    result.value = k.call("access_local", where, address, count, kind, line)
-                with elsewhere:
-                    result.value = k.call("access_global", where, address, count, kind, line)
+        with otherwise, k.either(in_local) as (inside, elsewhere):
+            with inside:
+                result.value = k.call("access_local", where, address, count, kind, line)
+            with elsewhere:
+                result.value = k.call("access_global", where, address, count, kind, line)
     k.finish(result.value)

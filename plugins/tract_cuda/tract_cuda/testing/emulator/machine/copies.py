@@ -60,11 +60,10 @@ def _mark(k: Native, thread: Record, target: Value, count: Value, *, arrived: bo
     block = k.record(BLOCK, thread["block"])
     begin = (target & 0xFFFFFFFF) - SHARED_BASE
     size = k.record(LAUNCH, thread["launch"])["shared_bytes"]
-    with k.when((begin >= 0) & (begin + count <= size)):
-        with k.loop("byte", count) as place:
-            spot = k.record(SHADOW, block["shadow"] + (begin + place) * SHADOW_BYTES)
-            own = k.call("access_mark", thread.address)
-            spot["writer"] = own if arrived else own | _IN_FLIGHT
+    with k.when((begin >= 0) & (begin + count <= size)), k.loop("byte", count) as place:
+        spot = k.record(SHADOW, block["shadow"] + (begin + place) * SHADOW_BYTES)
+        own = k.call("access_mark", thread.address)
+        spot["writer"] = own if arrived else own | _IN_FLIGHT
 
 
 def _commit(module: Any) -> None:
