@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-cuda test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -64,6 +64,9 @@ demo-torch: $(VENV)/.with-torch ## train a network that reads dialled numbers, a
 
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(ARGS)
+
+test-cuda: $(VENV)/.test ## run the conformance kit on a virtual GPU, whose kernels an emulator executes
+	TRACT_CUDA_DRIVER=tract_cuda.testing.virtual:VirtualGpu $(BIN)/python -m pytest -n $(JOBS) --pyargs tract_core.testing --tract-runtime cuda $(ARGS)
 
 test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
 	$(BIN)/python -m pytest -m networks tests/networks plugins/tract_pulse/tests $(ARGS)

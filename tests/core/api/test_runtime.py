@@ -192,6 +192,25 @@ def test_a_plugin_runs(affine: Maker) -> None:
     assert runnable.explain().runtime == "toy"
 
 
+def test_a_gpu_is_the_first_that_works() -> None:
+    tunable, toy = RuntimeOffer(f"{__name__}:Tunable"), RuntimeOffer(f"{__name__}:ToyRuntime")
+    unusable = RuntimeOffer(f"{__name__}:Unusable")
+    assert isinstance(runtime_for_name("gpu", _registry(metal=unusable, cuda=tunable)).backend, Tunable)
+    assert not isinstance(runtime_for_name("gpu", _registry(metal=toy, cuda=tunable)).backend, Tunable)
+    assert runtime_for_name("gpu(threads=3)", _registry(cuda=tunable)).options()["threads"] == 3
+    with pytest.raises(
+        PluginError, match=r"runtime 'cuda' does not work here: driver 470.*\n  hint: 'gpu-or-cpu' takes"
+    ):
+        runtime_for_name("gpu", _registry(cuda=unusable))
+
+
+def test_a_gpu_or_the_default_where_none_works() -> None:
+    unusable, tunable = RuntimeOffer(f"{__name__}:Unusable"), RuntimeOffer(f"{__name__}:Tunable")
+    assert isinstance(runtime_for_name("gpu-or-cpu", _registry(cuda=tunable)).backend, Tunable)
+    assert runtime_for_name("gpu-or-cpu", _registry(cuda=unusable)).name() == "reference"
+    assert runtime_for_name("gpu-or-cpu", _registry()).name() == "reference"
+
+
 def test_unusable_says_why() -> None:
     with pytest.raises(PluginError, match="runtime 'toy' does not work here: driver 470 is older than 525"):
         runtime_for_name("toy", _registry(toy="Unusable"))
