@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from tract_llvm.elements.expressions import rounded
 from tract_llvm.elements.reducers import REDUCTIONS, Kept
@@ -21,9 +20,6 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cuda.kernels.reduce import Place, Spread, chosen
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
-
-AT_ONCE: Final = 4
-"""How many vectors a thread reads before it computes with them, where a row is gone through again."""
 
 
 @frozen
@@ -56,6 +52,7 @@ class RowsPlan:
     of for a row go to which tensor. ``spread``: who computes what. ``slots``: how many vectors of a row a thread holds
     at most: one number, or several, from the least, of which the first that suffices is taken; longer rows are gone
     through again by each pass. ``exact``: whether each thread holds as many; ``longer``: whether there may be longer.
+    ``at_once``: how many vectors a thread reads before it computes with them, where a row is gone through.
     """
 
     steps: tuple[RowStep, ...]
@@ -69,6 +66,7 @@ class RowsPlan:
     slots: tuple[int, ...]
     exact: bool
     longer: bool
+    at_once: int
 
     @property
     def name(self) -> str:
@@ -178,10 +176,10 @@ class RowsWriter:
 
     def gone_through(self, one: Pass, found: Mapping[int, Value], first: Value, stop: Value) -> dict[int, Kept]:
         """A pass over the vectors from one on, up to another: what this thread keeps of each reduction."""
-        k, parts = self.k, self.spread.parts
+        k, parts, at_once = self.k, self.spread.parts, self.plan.at_once
         kept = [[k.variable(part) for part in self.start(number)] for number in one.folds]
-        with k.loop("vectors", stop, first, parts * AT_ONCE) as begin:
-            spots = [self._spot(begin + n * parts, stop if n else None) for n in range(AT_ONCE)]
+        with k.loop("vectors", stop, first, parts * at_once) as begin:
+            spots = [self._spot(begin + n * parts, stop if n else None) for n in range(at_once)]
             self._each(one, spots, found)
             for number, variables in zip(one.folds, kept, strict=True):
                 after = self._added(number, tuple(part.value for part in variables), spots, found)

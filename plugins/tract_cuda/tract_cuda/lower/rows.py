@@ -46,6 +46,9 @@ MOST_CODE: Final = 1024
 SHARED: Final = 32 << 10
 """Bytes of shared memory in which threads merge what they kept."""
 
+LITTLE_CODE: Final = 4
+"""How much code there is for an element where a thread reads more of them before it computes with them."""
+
 LEAST_OF_PIECE: Final = 8
 """How many vectors a thread has at least of a piece of a row."""
 
@@ -151,6 +154,7 @@ class _Program:
             loops.slots,
             loops.exact,
             loops.longer,
+            2 if sum(map(code_size, self.region.steps)) > LITTLE_CODE else 4,
         )
 
 
