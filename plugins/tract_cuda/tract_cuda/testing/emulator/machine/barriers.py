@@ -31,7 +31,7 @@ def _arrive(module: Any) -> None:
     with k.when((number >= BARRIERS) | (number < 0) | (count & 31).differs(0) & count.differs(block["thread_count"])):
         k.complain(thread, "barrier_counts", line, first=number, second=count)
     barrier["arrived"], barrier["expected"] = barrier["arrived"] + 1, count
-    with k.when(count.differs(block["thread_count"]) | waits.equals(0)):
+    with k.when(given.differs(0)):  # others may only arrive, or not come at all
         _join(k, thread, block, barrier)
     with k.when(waits.differs(0)):
         thread["wait"], thread["number"], thread["line"] = k.number(AT_BARRIER), number, line
@@ -42,7 +42,7 @@ def _join(k: Native, thread: Record, block: Record, barrier: Record) -> None:
     """What the thread's warp knows is known to all who pass the barrier."""
     own = block["warps"] + thread["warp"] * 33 * WORD
     clock = k.memory(own)[0] + 1
-    k.memory(own)[0] = clock
+    k.memory(own)[0], barrier["known"] = clock, k.number(1)
     join = barrier.place("extra")
     with k.loop("warp", 32) as warp:
         known = k.memory(own + WORD)[warp]
@@ -64,12 +64,12 @@ def _release(module: Any) -> None:
             waiting.value = waiting.value + 1
             thread["wait"] = k.number(READY)
             _same_line(k, block, thread)
-            with k.when(barrier["expected"].differs(block["thread_count"])):
+            with k.when(barrier["known"].differs(0)):
                 _learn(k, block, thread, barrier.place("extra"))
             thread["number"] = k.number(-1)
     with k.when(waiting.value.equals(block["thread_count"])):
         block["epoch"] = block["epoch"] + 1
-    barrier["arrived"] = k.number(0)
+    barrier["arrived"], barrier["known"] = k.number(0), k.number(0)
     with k.loop("warp", 32) as warp:
         k.memory(barrier.place("extra"))[warp] = k.number(0)
     k.finish()

@@ -56,8 +56,8 @@ and what it knows of those of others; ``lanes``: what each thread knows of the t
 """
 
 BARRIERS: Final = 16
-BARRIER: Final = Layout(("arrived", "expected", "join"), 32 * WORD)
-"""A barrier of a block. ``join``: the clocks of the warps that arrived."""
+BARRIER: Final = Layout(("arrived", "expected", "known"), 32 * WORD)
+"""A barrier of a block. ``known``: whether the clocks of the warps that arrived are behind all fields."""
 
 COPY: Final = Layout(("target", "source", "bytes", "have", "group"))
 """A copy that has not arrived. ``have``: bytes that it copies; the others become zeros."""

@@ -187,7 +187,8 @@ def _begin(module: Any) -> None:
     block["base"] = block["epoch"]
     k.fill(block["shared"], POISON, launch["shared_bytes"])
     with k.loop("barrier", BARRIERS) as index:
-        k.record(BARRIER, block["barriers"] + index * BARRIER.bytes)["arrived"] = k.number(0)
+        barrier = k.record(BARRIER, block["barriers"] + index * BARRIER.bytes)
+        barrier["arrived"], barrier["known"] = k.number(0), k.number(0)
     x, y = launch["grid.x"], launch["grid.y"]
     spot = {"x": number % x, "y": number // x % y, "z": number // (x * y)}
     with k.loop("thread", block["thread_count"]) as index:
