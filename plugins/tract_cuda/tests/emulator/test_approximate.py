@@ -70,7 +70,9 @@ def test_quotients_by_large_numbers() -> None:
     assert found[0] == 0 and found[1] > 0
 
 
-@pytest.mark.parametrize(("kind", "relative", "absolute"), [("f16", 2.0**-9.9, 2.0**-10.987), ("bf16", 2.0**-7, 2.0**-8)])
+@pytest.mark.parametrize(
+    ("kind", "relative", "absolute"), [("f16", 2.0**-9.9, 2.0**-10.987), ("bf16", 2.0**-7, 2.0**-8)]
+)
 def test_functions_of_halves(kind: str, relative: float, absolute: float) -> None:
     values = (RNG.standard_normal(COUNT) * 3).astype("f4")
     bits = values.astype("f2").view("u2") if kind == "f16" else (values.view("u4") >> 16).astype("u2")
@@ -87,7 +89,9 @@ def test_functions_of_halves(kind: str, relative: float, absolute: float) -> Non
 
 def test_what_the_manual_says_exactly() -> None:
     a = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], "f4")
-    np.testing.assert_array_equal(elementwise("ex2.approx.f32 $y, $a;", "f4", a), np.array([1, 1, np.inf, 0, np.nan], "f4"))
+    np.testing.assert_array_equal(
+        elementwise("ex2.approx.f32 $y, $a;", "f4", a), np.array([1, 1, np.inf, 0, np.nan], "f4")
+    )
     found = elementwise("rcp.approx.f32 $y, $a;", "f4", a)
     np.testing.assert_array_equal(found, np.array([np.inf, -np.inf, 0, -0.0, np.nan], "f4"))
     found = elementwise("rsqrt.approx.f32 $y, $a;", "f4", a)

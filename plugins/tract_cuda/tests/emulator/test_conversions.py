@@ -23,7 +23,9 @@ def halfway() -> Array:
 def test_floats_become_integers(mode: str, kind: str) -> None:
     a = halfway()
     dtype = np.dtype(kind.replace("s", "i")[0] + str(int(kind[1:]) // 8))
-    found = elementwise(f"cvt.{mode}.{kind}.f32 $y, $a;", "i8" if kind == "s64" else "i4" if kind[0] == "s" else "u4", a)
+    found = elementwise(
+        f"cvt.{mode}.{kind}.f32 $y, $a;", "i8" if kind == "s64" else "i4" if kind[0] == "s" else "u4", a
+    )
     info = np.iinfo(dtype)
     wanted = [min(max(int(one), info.min), info.max) for one in WHOLE[mode](a.astype("f8"))]
     np.testing.assert_array_equal(found.astype(object), np.array(wanted, object))

@@ -228,5 +228,7 @@ def test_comparisons_that_join() -> None:
     code = "setp.gt.f32 %p1, $a, 0f00000000; setp.lt.and.f32 %p2, $b, 0f40000000, %p1; selp.u32 $y, 1, 0, %p2;"
     a, b = np.array([1, 1, -1], "f4"), np.array([1, 3, 1], "f4")
     np.testing.assert_array_equal(elementwise(code, "u4", a, b), [1, 0, 0])
-    unsigned = elementwise("setp.lo.u32 %p1, $a, $b; selp.u32 $y, 1, 0, %p1;", "u4", np.array([1, 2**31], "u4"), np.array([2**31, 1], "u4"))
+    unsigned = elementwise(
+        "setp.lo.u32 %p1, $a, $b; selp.u32 $y, 1, 0, %p1;", "u4", np.array([1, 2**31], "u4"), np.array([2**31, 1], "u4")
+    )
     np.testing.assert_array_equal(unsigned, [1, 0])

@@ -28,7 +28,9 @@ def refused(code: str, message: str, *, threads: int = 32, shared: int = 0, **op
 @pytest.mark.parametrize("access", ["ld.global.u32 %r1, [%d10];", "st.global.u32 [%d10], %r0;", "ld.u32 %r1, [%d10];"])
 def test_outside_of_every_allocation(access: str) -> None:
     does = "writes" if "st." in access else "reads"
-    text = refused(f"{GLOBAL}add.u64 %d10, %d10, 252;\n{access}", f"it {does} 4 bytes at 0x[0-9a-f]+, which no allocation")
+    text = refused(
+        f"{GLOBAL}add.u64 %d10, %d10, 252;\n{access}", f"it {does} 4 bytes at 0x[0-9a-f]+, which no allocation"
+    )
     assert "kernel 'k', block (0, 0, 0), thread (1, 0, 0)" in text
     assert f"of the PTX, '{access}" in text
     assert "line 18 of the PTX" in text
@@ -106,7 +108,9 @@ def test_shared_memory_that_nobody_wrote() -> None:
 
 
 def test_it_is_forgotten_by_the_next_block() -> None:
-    code = f"{OWN}mov.u32 %r5, %ctaid.x; setp.eq.u32 %p1, %r5, 0; @%p1 st.shared.u32 [%r3], %r0; ld.shared.u32 %r4, [%r3];"
+    code = (
+        f"{OWN}mov.u32 %r5, %ctaid.x; setp.eq.u32 %p1, %r5, 0; @%p1 st.shared.u32 [%r3], %r0; ld.shared.u32 %r4, [%r3];"
+    )
     refused(code, "written by nobody", shared=256, grid=2, resident=1)
 
 
@@ -116,7 +120,9 @@ NEXT = """add.u32 %r4, %r0, 1; and.b32 %r4, %r4, 63; shl.b32 %r5, %r4, 2; add.u3
 
 
 def exchange(sync: str) -> str:
-    return f"{OWN}{NEXT}st.shared.u32 [%r3], %r0;\n{sync}\nld.shared.u32 %r7, [%r6];\n{GLOBAL}st.global.u32 [%d10], %r7;"
+    return (
+        f"{OWN}{NEXT}st.shared.u32 [%r3], %r0;\n{sync}\nld.shared.u32 %r7, [%r6];\n{GLOBAL}st.global.u32 [%d10], %r7;"
+    )
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -171,7 +177,9 @@ def test_all_writing_the_same_place() -> None:
 
 
 def test_a_barrier_that_some_leave_out() -> None:
-    text = refused("setp.lt.u32 %p1, %r0, 32; @%p1 bra OUT; bar.sync 0; OUT:", "it waits for a barrier, which never", threads=64)
+    text = refused(
+        "setp.lt.u32 %p1, %r0, 32; @%p1 bra OUT; bar.sync 0; OUT:", "it waits for a barrier, which never", threads=64
+    )
     assert "'setp.lt.u32" in text or "bar.sync 0" in text
 
 
@@ -290,7 +298,9 @@ def test_copies(order: int) -> None:
     np.testing.assert_array_equal(found[:16], 4 * np.arange(16) + 1)
 
 
-@pytest.mark.parametrize("wait", ["", "cp.async.commit_group;", "cp.async.wait_group 0;", "cp.async.commit_group; cp.async.wait_group 1;"])
+@pytest.mark.parametrize(
+    "wait", ["", "cp.async.commit_group;", "cp.async.wait_group 0;", "cp.async.commit_group; cp.async.wait_group 1;"]
+)
 def test_copies_that_nobody_waited_for(wait: str) -> None:
     refused(f"{COPY}{START}{wait}{READ}", "to which a copy of thread 0 is on its way", threads=16, shared=256)
 
