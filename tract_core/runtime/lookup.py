@@ -22,9 +22,10 @@ def find_runtime(name: str, registry: Registry | None = None, options: Mapping[s
     """The runtime of that name, or for ``"default"`` the one of the highest rank that is installed.
 
     ``"gpu"`` stands for the first of `GPUS` that is installed and works here, ``"gpu-or-cpu"`` for the default one
-    where there is none. ``name`` may say the options too, as ``"cpu(threads=2)"``. Raises PluginError for a name that is not known, with
-    those that are and what would add it, and for a runtime that does not work on this machine, with the reason;
-    InputError for an option that it does not have.
+    where there is none. ``name`` may say the options too, as ``"cpu(threads=2)"``.
+
+    Raises PluginError for a name that is not known, with those that are and what would add it, and for a runtime that
+    does not work on this machine, with the reason; InputError for an option that it does not have.
     """
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
         raise InputError(f"a runtime is asked for by its name, a text; got {type(name).__name__}")

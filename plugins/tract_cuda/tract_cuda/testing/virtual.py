@@ -14,6 +14,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import RLock
 from time import perf_counter
 from typing import Any, Final
 
@@ -84,7 +85,7 @@ class VirtualGpu:
         self.memory = memory
         self.said = ""
         """What the emulator said last."""
-        self._random = random.Random(seed)
+        self._random, self._lock = random.Random(seed), RLock()
         self._allocated: dict[int, Any] = {}
         self._pinned: dict[int, Any] = {}
         self._objects: dict[int, Any] = {}
@@ -92,7 +93,8 @@ class VirtualGpu:
         self._fails: dict[str, tuple[int, int]] = {}
         self._calls: Counter[str] = Counter()
         for name, arguments in PROTOTYPES.items():
-            setattr(self, name, ctypes.CFUNCTYPE(ctypes.c_int, *arguments)(self._counted(name)))
+            # Callers keep the interpreter, so that threads do not wait for each other at each call.
+            setattr(self, name, ctypes.PYFUNCTYPE(ctypes.c_int, *arguments)(self._counted(name)))
 
     def fail(self, name: str, code: int, *, call: int = 1) -> None:
         """Have a function fail, at the ``call``th time from now on."""
@@ -106,11 +108,12 @@ class VirtualGpu:
         does: Callable[..., int] = getattr(self, f"_{name.split('_v', 1)[0]}")
 
         def call(*arguments: Any) -> int:
-            self.log.append(name)
-            self._calls[name] += 1
-            if self._fails.get(name, (0, 0))[0] == self._calls[name]:
-                return self._fails[name][1]
-            return does(*arguments)
+            with self._lock:
+                self.log.append(name)
+                self._calls[name] += 1
+                if self._fails.get(name, (0, 0))[0] == self._calls[name]:
+                    return self._fails[name][1]
+                return does(*arguments)
 
         return call
 
