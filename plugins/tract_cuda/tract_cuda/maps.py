@@ -11,8 +11,9 @@ from tract_llvm.program.loops import Loop, collapsed
 from tract_llvm.program.views import View, memory_order
 
 from tract_core.dims import Dim, TDim, ceil_div, product
-from tract_cuda.kernels.map import THREADS, MapPlan
+from tract_cuda.kernels.map import MapPlan
 from tract_cuda.kernels.map_turned import SIDE, TurnedPlan
+from tract_cuda.kernels.positions import THREADS
 from tract_cuda.program import Launch
 
 _ACCESS: Final = 16

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_cuda.kernels.positions import THREADS, place
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
-
-THREADS: Final = 256
 
 
 @frozen
@@ -58,7 +56,7 @@ class MapPlan:
             if not self.ragged:
                 self._vector(k, number)
                 return
-            with k.either((number + 1) * self.lanes <= k.size("length")) as (then, otherwise):
+            with k.either(number * self.lanes <= k.size("length") - self.lanes) as (then, otherwise):
                 with then:
                     self._vector(k, number)
                 with otherwise, k.loop("rest", k.size("length"), number * self.lanes) as position:
@@ -66,12 +64,7 @@ class MapPlan:
 
     def _vector(self, k: Kernel, number: Value) -> None:
         at = k.spot(number, k.sizes("size", self.rank))
-        places: list[Value] = []
-        for operand in range(len(self.moves)):
-            place = k.index(0)
-            for position, stride in zip(at, k.sizes(f"stride{operand}.", self.rank), strict=True):
-                place = place + position * stride
-            places.append(place)
+        places = [place(k, f"stride{operand}", at) for operand in range(len(self.moves))]
         self._compute(k, places, self.lanes if self.lanes > 1 else 0)
 
     def _compute(self, k: Kernel, places: Sequence[Value], lanes: int) -> None:
@@ -79,22 +72,22 @@ class MapPlan:
         values = [self._read(k, one, places[one], lanes) for one in operands]
         self._write(k, result, places[result], self.expression.compute(values).splat(lanes))
 
-    def _read(self, k: Kernel, operand: int, place: Value, lanes: int) -> Value:
+    def _read(self, k: Kernel, operand: int, at: Value, lanes: int) -> Value:
         memory, move = k.memory(f"tensor{operand}"), self.moves[operand]
         if not lanes:
-            return memory[place]
+            return memory[at]
         if move == "next":
-            return k.read(memory, place, lanes)
+            return k.read(memory, at, lanes)
         if move == "stays":
-            return memory[place].splat(lanes)
+            return memory[at].splat(lanes)
         apart = k.size(f"apart{operand}")
-        return k.vector_of([memory[place + apart * lane] for lane in range(lanes)])
+        return k.vector_of([memory[at + apart * lane] for lane in range(lanes)])
 
-    def _write(self, k: Kernel, operand: int, place: Value, value: Value) -> None:
+    def _write(self, k: Kernel, operand: int, at: Value, value: Value) -> None:
         memory = k.memory(f"tensor{operand}")
         if not value.lanes or self.moves[operand] == "next":
-            k.write(memory, place, value)
+            k.write(memory, at, value)
             return
         apart = k.size(f"apart{operand}")
         for lane in range(value.lanes):
-            memory[place + apart * lane] = value.lane(lane)
+            memory[at + apart * lane] = value.lane(lane)

@@ -15,6 +15,7 @@ from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_cuda.kernels.positions import place
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
 SIDE: Final = 32
@@ -71,7 +72,7 @@ class TurnedPlan:
         rest, column = k.divided(k.block(), columns)
         around, line = k.divided(rest, lines)
         at = k.spot(around, k.sizes("size", self.rank))
-        begins = [self._begin(k, operand, at) for operand in range(len(self.turned))]
+        begins = [place(k, f"stride{operand}", at) for operand in range(len(self.turned))]
         square = _Square(k, line * SIDE, column * SIDE)
         held: dict[int, Buffer] = {}
         for operand, (turned, element) in enumerate(zip(self.turned[:-1], self.expression.inputs, strict=True)):
@@ -80,12 +81,6 @@ class TurnedPlan:
                 square.lay_down(operand, begins[operand], held[operand])
         k.barrier()
         square.compute(self.expression, begins, held)
-
-    def _begin(self, k: Kernel, operand: int, at: Sequence[Value]) -> Value:
-        place = k.index(0)
-        for position, stride in zip(at, k.sizes(f"stride{operand}.", self.rank), strict=True):
-            place = place + position * stride
-        return place
 
 
 class _Square:
@@ -103,21 +98,21 @@ class _Square:
         k, source = self.k, self.k.memory(f"tensor{operand}")
         line = self.line + self.near
         for first in range(0, SIDE, _AT_ONCE):
-            place = self.far + first
-            column = self.column + place
+            there = self.far + first
+            column = self.column + there
             with k.when((line < k.size("lines")) & (column < k.size("columns"))):
-                memory[place * line_of(memory.element) + self.near] = source[self._place(operand, begin, line, column)]
+                memory[there * line_of(memory.element) + self.near] = source[self._place(operand, begin, line, column)]
 
     def compute(self, expression: Expression, begins: Sequence[Value], held: Mapping[int, Buffer]) -> None:
         """Compute the square, neighbours along the columns."""
         k, column, result = self.k, self.column + self.near, len(begins) - 1
         for first in range(0, SIDE, _AT_ONCE):
-            place = self.far + first
-            line = self.line + place
+            there = self.far + first
+            line = self.line + there
             with k.when((line < k.size("lines")) & (column < k.size("columns"))):
                 places = [self._place(operand, begin, line, column) for operand, begin in enumerate(begins)]
                 values = [
-                    held[operand][self.near * line_of(held[operand].element) + place]
+                    held[operand][self.near * line_of(held[operand].element) + there]
                     if operand in held
                     else k.memory(f"tensor{operand}")[at]
                     for operand, at in enumerate(places[:-1])
