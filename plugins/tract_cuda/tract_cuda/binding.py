@@ -15,8 +15,8 @@ from tract_core.frozen import frozen
 from tract_cuda.compile import ALIGNMENT
 from tract_cuda.program import CudaProgram, Launch
 
-_FAR: Final = 1 << 31
-"""The first position that an i32 does not reach."""
+_FAR: Final = (1 << 31) - (1 << 16)
+"""The first position that is too far for i32: loops count on behind their end, by as much as a block does at once."""
 
 _MOST_ALONG_X: Final = (1 << 31) - 1
 _MOST_ALONG_YZ: Final = (1 << 16) - 1
