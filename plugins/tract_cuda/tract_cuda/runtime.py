@@ -9,7 +9,7 @@ from tract_core.errors import RunError, Unsupported
 from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import refuse_missing
-from tract_cuda.driver.device import MULTIPROCESSORS, Device, device_of
+from tract_cuda.driver.device import MULTIPROCESSORS, Device, capability_of, device_of
 from tract_cuda.driver.library import native
 from tract_cuda.language.arch import ARCHS, Arch, arch_for, arch_named
 from tract_cuda.lowering import Target
@@ -37,12 +37,14 @@ class CudaRuntime:
     def why_unusable(self) -> str | None:
         """``None`` where there are a driver and the GPU, else what is missing."""
         try:
-            count = native().number("cuDeviceGetCount")
+            driver = native()
+            count = driver.number("cuDeviceGetCount")
+            if self.device >= count:
+                return f"there is no GPU {self.device}, but {count}"
+            capability = capability_of(driver, driver.number("cuDeviceGet", self.device))
         except RunError as error:
             return error.problem
-        if self.device >= count:
-            return f"there is no GPU {self.device}: there are {count}"
-        return None
+        return _why_too_old(capability)
 
     def prepare(self, model: TypedModel) -> CudaPlan:
         """Compile a model. Raises Unsupported, naming every operator that has neither a kernel nor NumPy meaning."""
@@ -53,6 +55,12 @@ class CudaRuntime:
     def _arch(self, device: Device) -> Arch:
         found = arch_named(self.arch) if self.arch else arch_for(device.capability)
         if found is None:
-            least = min(one.capability for one in ARCHS)
-            raise Unsupported(f"the GPU has compute capability {device.capability / 10}, {least / 10} is wanted")
+            raise Unsupported(_why_too_old(device.capability) or "there are no kernels for this GPU")
         return found
+
+
+def _why_too_old(capability: int) -> str | None:
+    least = min(one.capability for one in ARCHS)
+    if capability >= least:
+        return None
+    return f"the GPU has compute capability {capability / 10}, {least / 10} or newer is wanted"

@@ -86,7 +86,7 @@ class Device:
     @property
     def capability(self) -> int:
         """The compute capability, times ten."""
-        return 10 * self.attribute(MAJOR) + self.attribute(MINOR)
+        return capability_of(self.driver, self._handle)
 
     @property
     def memory_bytes(self) -> int:
@@ -283,6 +283,12 @@ class Event:
         self._driver.cuEventSynchronize(self.handle)
         self._driver.cuEventElapsedTime(ctypes.byref(found), other.handle, self.handle)
         return found.value / 1e3
+
+
+def capability_of(driver: Driver, handle: int) -> int:
+    """The compute capability of a device, times ten. The device is not opened."""
+    major, minor = (driver.number("cuDeviceGetAttribute", one, handle) for one in (MAJOR, MINOR))
+    return 10 * major + minor
 
 
 @cache

@@ -21,8 +21,6 @@ OLDEST: Final = 12000
 
 OUT_OF_MEMORY: Final = 2
 NO_DEVICE: Final = 100
-NO_LIBRARY: Final = -1
-"""What stands for the code of an error where there is no library."""
 
 _HINTS: Final = {
     OUT_OF_MEMORY: "other programs may hold memory of the device: nvidia-smi shows them; or run with smaller sizes",
@@ -39,6 +37,13 @@ class DriverError(RunError):
     def __init__(self, function: str, code: int, name: str, text: str) -> None:
         super().__init__(f"{function}: {name} ({code}): {text}", hint=_HINTS.get(code))
         self.code = code
+
+
+class NoDriver(RunError):
+    """There is no driver, or none that reads our PTX."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, hint="install the driver of the GPU, or a newer one: nvidia-smi shows its version")
 
 
 class Driver:
@@ -96,15 +101,18 @@ def _loaded(name: str) -> Any:
 
 @cache
 def native() -> Driver:
-    """The driver of this machine, made ready. Raises DriverError where there is none, or it is too old."""
+    """The driver of this machine, made ready.
+
+    Raises NoDriver where there is none, or it is too old, DriverError where it finds no device.
+    """
     name = os.environ.get(VARIABLE) or ("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     try:
         driver = Driver(_loaded(name))
     except (OSError, AttributeError) as error:
-        raise DriverError("loading", NO_LIBRARY, name, str(error)) from None
+        raise NoDriver(f"there is no driver of CUDA here: {error}") from None
     version = driver.number("cuDriverGetVersion")
     if version < OLDEST:
         found, wanted = (f"{one // 1000}.{one % 1000 // 10}" for one in (version, OLDEST))
-        raise DriverError("cuDriverGetVersion", NO_LIBRARY, name, f"it is for CUDA {found}, {wanted} is wanted")
+        raise NoDriver(f"the driver is for CUDA {found}, {wanted} or newer is wanted")
     driver.cuInit(0)
     return driver

@@ -42,7 +42,7 @@ _NAMES: Final = {
     _CAPTURING: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
 }
 
-_ATTRIBUTES: Final = {16: 4, 75: 9, 76: 0, 97: 227 << 10}
+ATTRIBUTES: Final = {16: 4, 75: 9, 76: 0, 97: 227 << 10}
 """Multiprocessors, compute capability, shared memory of a block: by the numbers of attributes."""
 
 _DYNAMIC_SHARED: Final = 8
@@ -147,7 +147,7 @@ class VirtualGpu:
         return 0
 
     def _cuDeviceGetAttribute(self, place: int, which: int, device: int) -> int:
-        return _put(place, _ATTRIBUTES[which], ctypes.c_int)
+        return _put(place, ATTRIBUTES[which], ctypes.c_int)
 
     def _cuDeviceTotalMem(self, place: int, device: int) -> int:
         return _put(place, self.memory)
@@ -243,7 +243,7 @@ class VirtualGpu:
     def _cuFuncSetAttribute(self, function: int, which: int, value: int) -> int:
         if which == _DYNAMIC_SHARED:
             self._objects[function].shared = value
-        return 0 if value <= _ATTRIBUTES[97] else _INVALID
+        return 0 if value <= ATTRIBUTES[97] else _INVALID
 
     def _cuFuncGetAttribute(self, place: int, which: int, function: int) -> int:
         return _put(place, 0, ctypes.c_int)
