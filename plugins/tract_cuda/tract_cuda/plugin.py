@@ -16,7 +16,7 @@ _LOWERED: Final = (
 )
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 
-_KINDS: Final = ("conv", "einsum", "elementwise", "quantize", "rows")
+_KINDS: Final = ("attention", "conv", "einsum", "elementwise", "quantize", "rows")
 """Modules of `tract_cuda.lower` that say which kernels compute groups of some kinds."""
 
 _GROUPS: Final = ("conv", "einsum", "quantize")

@@ -13,6 +13,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
+from tract_cuda.group.attention import Attention, attention_of, waits
 from tract_cuda.group.grouping import CudaGrouping
 from tract_cuda.group.groups import Products
 from tract_cuda.table import STARTS
@@ -21,13 +22,13 @@ ROWS = Rows()
 
 
 @ROWS.row(STARTS, EinSum)
-def group_product(op: EinSum, grouping: CudaGrouping, node: TypedNode) -> Products | None:
-    """A product of two, with the chain behind it."""
+def group_product(op: EinSum, grouping: CudaGrouping, node: TypedNode) -> Products | Attention | None:
+    """A product of two, with the chain behind it; or with all of an attention."""
     start = product_of(op, grouping.model, node)
-    if start is None:
+    if start is None or waits(grouping, node):
         return None
     chain = grouping.extended(start)
-    return Products(chain.nodes, chain)
+    return attention_of(grouping, node, chain) or Products(chain.nodes, chain)
 
 
 def product_of(op: EinSum, model: TypedModel, node: TypedNode) -> Chain | None:

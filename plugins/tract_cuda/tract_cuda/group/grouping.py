@@ -45,14 +45,16 @@ class CudaGrouping(Walk):
         super().__init__(CudaKnown(model, model.given_symbols()), nodes, refused)
         self.target = target
 
-    def begin(self, node: HostNode) -> Group:
-        """The group that begins with a node."""
-        typed = self.model.nodes[node.node]
+    def begin(self, node: HostNode) -> Group | None:
+        """The group that begins with a node; ``None`` where it waits for another one."""
+        typed, waited = self.model.nodes[node.node], self.waits(node.node)
         why = self.known.why_unfit(node.node)
         try:
             found = None if why is not None else self._begun(typed)
         except FactError as error:  # more is known now than when it was wired: every run is refused
             found, why = None, f"sizes do not fit: {error.problem}"
+        if self.waits(node.node) and not waited:
+            return None
         return found or Host((node.node,), why or self.refused.get(node.node) or NO_KERNEL)
 
     def begin_early(self, node: HostNode) -> Group | None:
