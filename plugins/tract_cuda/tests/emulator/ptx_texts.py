@@ -24,7 +24,8 @@ def kernel(code: str, parameters: int = 4, before: str = "", shared: int = 0) ->
     listed = ", ".join(f".param .u64 p{number}" for number in range(parameters))
     loads = "\n".join(f"ld.param.u64 %d{number}, [p{number}];" for number in range(parameters))
     memory = f".shared .align 128 .b8 s[{shared}];" if shared else ""
-    return f"{HEAD}{before}.visible .entry k({listed})\n{{\n{REGISTERS}{memory}\n{loads}\nmov.u32 %r0, %tid.x;\n{code}\nret;\n}}\n"
+    body = f"{REGISTERS}{memory}\n{loads}\nmov.u32 %r0, %tid.x;\n{code}\nret;"
+    return f"{HEAD}{before}.visible .entry k({listed})\n{{\n{body}\n}}\n"
 
 
 def launch(

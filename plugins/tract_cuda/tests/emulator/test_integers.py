@@ -134,7 +134,7 @@ def test_fields(kind: str) -> None:
             return 0
         top = min(at + count - 1, bits - 1)
         value = (x >> at) & ((1 << count) - 1) if at < bits else 0
-        negative = kind[0] == "s" and (x >> top) & 1 and x < 0 or (kind[0] == "s" and (x >> top) & 1)
+        negative = (kind[0] == "s" and (x >> top) & 1 and x < 0) or (kind[0] == "s" and (x >> top) & 1)
         kept = max(min(count, bits - at), 0)
         value &= (1 << kept) - 1
         return value | (-1 << kept) if negative else value
@@ -195,7 +195,7 @@ def test_bytes_picked() -> None:
         return int.from_bytes(found, "little")
 
     same("prmt.b32 $y, $a, $b, $c;", "u4", meaning, a, b, s)
-    same("prmt.b32.rc8 $y, $a, $b, $c;", "u4", lambda x, y, n: (x >> 8 * (n & 3) & 255) * 0x01010101, a, b, s)
+    same("prmt.b32.rc8 $y, $a, $b, $c;", "u4", lambda x, _, n: (x >> 8 * (n & 3) & 255) * 0x01010101, a, b, s)
 
 
 @pytest.mark.parametrize("left", ["u32", "s32"])

@@ -70,7 +70,7 @@ def test_global_memory_that_nobody_wrote() -> None:
 
 
 def test_memory_of_threads_own() -> None:
-    code = f""".local .align 8 .b8 own[16];
+    code = """.local .align 8 .b8 own[16];
 mov.u64 %d10, own; cvta.local.u64 %d11, %d10;
 st.local.u32 [own+4], %r0; ld.u32 %r1, [%d11+4]; ld.local.u32 %r2, [%d10+4];
 add.u32 %r3, %r1, %r2; mad.wide.u32 %d12, %r0, 4, %d0; st.global.u32 [%d12], %r3;"""
@@ -320,7 +320,8 @@ def test_copies_over_what_others_read() -> None:
 
 def test_copies_of_less_than_all() -> None:
     code = f"{COPY}mov.u32 %r9, 8; cp.async.cg.shared.global [%r3], [%d10], 16, %r9;\ncp.async.wait_all;"
-    code += "ld.shared.u32 %r4, [%r3+4]; ld.shared.u32 %r5, [%r3+8]; mad.wide.u32 %d11, %r0, 8, %d1; st.global.v2.u32 [%d11], {%r4, %r5};"
+    code += "ld.shared.u32 %r4, [%r3+4]; ld.shared.u32 %r5, [%r3+8];\n"
+    code += "mad.wide.u32 %d11, %r0, 8, %d1; st.global.v2.u32 [%d11], {%r4, %r5};"
     found = launch(kernel(code, shared=256), [X, X, X, X], 16)[1]
     np.testing.assert_array_equal(found[:32:2], 4 * np.arange(16) + 1)
     np.testing.assert_array_equal(found[1:32:2], np.zeros(16))
@@ -384,7 +385,8 @@ def test_launches_that_no_device_takes() -> None:
 
 
 def test_threads_and_blocks_along_all_axes() -> None:
-    code = """mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %tid.z; mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ctaid.y;
+    code = """mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %tid.z;
+mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ctaid.y;
 mov.u32 %r6, %ntid.x; mov.u32 %r7, %ntid.y; mov.u32 %r8, %ntid.z; mov.u32 %r9, %nctaid.x;
 mad.lo.u32 %r10, %r5, %r9, %r4; mad.lo.u32 %r10, %r10, %r8, %r3; mad.lo.u32 %r10, %r10, %r7, %r2;
 mad.lo.u32 %r10, %r10, %r6, %r1; mad.wide.u32 %d10, %r10, 4, %d0; st.global.u32 [%d10], %r10;"""

@@ -63,8 +63,8 @@ $L__func_begin0:
 def test_shared_memory_of_both_kinds() -> None:
     """That whose size the launch says begins behind the other, where it is aligned."""
     before = ".extern .shared .align 128 .b8 more[];\n"
-    code = """mov.u32 %r1, s; mov.u32 %r2, more; sub.u32 %r3, %r2, %r1; mul.wide.u32 %d10, %r0, 4; add.u64 %d11, %d0, %d10;
-st.global.u32 [%d11], %r3; st.shared.u32 [more+60], %r3;"""
+    code = """mov.u32 %r1, s; mov.u32 %r2, more; sub.u32 %r3, %r2, %r1; mul.wide.u32 %d10, %r0, 4;
+add.u64 %d11, %d0, %d10; st.global.u32 [%d11], %r3; st.shared.u32 [more+60], %r3;"""
     text = kernel(code, before=before, shared=20)
     assert launch(text, [X] * 4, 1, shared=64)[0][0] == 128
 
@@ -95,7 +95,8 @@ def test_guards_on_anything() -> None:
 
 
 def test_registers_apart_and_together() -> None:
-    code = "mov.b32 {%h1, %h2}, $a; mov.b32 %r1, {%h2, %h1}; mov.b64 {_, %r2}, %d0; xor.b32 $y, %r1, %r2; xor.b32 $y, $y, %r2;"
+    code = """mov.b32 {%h1, %h2}, $a; mov.b32 %r1, {%h2, %h1}; mov.b64 {_, %r2}, %d0;
+xor.b32 $y, %r1, %r2; xor.b32 $y, $y, %r2;"""
     a = np.random.default_rng(0).integers(0, 2**32, 32, dtype="u4")
     np.testing.assert_array_equal(elementwise(code, "u4", a), (a << np.uint32(16)) | (a >> np.uint32(16)))
 
@@ -103,11 +104,11 @@ def test_registers_apart_and_together() -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("tex.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [x, {%r5, %r6}];", "instruction 'tex.2d.*' is not known: there is no 'tex'"),
+        ("tex.1d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [x, {%r5}];", "'tex.1d.*' is not known: there is no 'tex'"),
         ("add.rnx.f32 %r1, %r2, %r3;", "'rnx' is not known here"),
         ("add.u32 %r1, %q7, 3;", "the operand '%q7' is not known"),
         ("mov.u32 %z, 3;", "the register '%z' is not declared"),
-        ("mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32 {%r1}, {%r1}, {%r1}, {%r1};", "'m.*the left factor is by rows"),
+        ("mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32 {%r1}, {%r1}, {%r1}, {%r1};", "the left factor is by rows"),
         ("ld.global.u32 %r1, [%r2+%r3];", "the address '.*' is not known"),
         (".strange 4;", "directive is not known: .strange 4"),
         ("ex2.approx.f64 %d1, %d2;", "not approximated in f64"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,8 @@ from tract_cuda.testing.emulator.report import error_of
 from tract_cuda.testing.emulator.translate import Memory, laid_out, translated
 
 _SPEED: Final = 0
+_KEPT: Final = 256
+"""So many kernels stay compiled, for other modules of the same text."""
 MOST_SHARED: Final = 227 << 10
 """Bytes of shared memory that a block has at most."""
 
@@ -80,6 +82,13 @@ class Emulator:
         return found
 
 
+@lru_cache(_KEPT)
+def _engine(text: str) -> Any:
+    """The engine that holds a kernel. It stays while others are not too many."""
+    with LOCK:
+        return compiled(text, _SPEED)
+
+
 class _Kernel:
     """One kernel: its code, once it was asked for."""
 
@@ -87,16 +96,14 @@ class _Kernel:
         self.entry, self.memory = entry, memory
 
     @cached_property
-    def _engine(self) -> Any:
+    def _held(self) -> Any:
         machine()  # whose functions the code calls
-        text = translated(self.entry, self.memory)
-        with LOCK:
-            return compiled(text, _SPEED)
+        return _engine(translated(self.entry, self.memory))
 
     @property
     def address(self) -> int:
         """Of the code."""
-        return int(self._engine.get_function_address("kernel"))
+        return int(self._held.get_function_address("kernel"))
 
     def packed(self, arguments: Sequence[bytes | int | float]) -> bytes:
         """All parameters, as they lie in memory."""

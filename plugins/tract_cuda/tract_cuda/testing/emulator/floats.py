@@ -110,7 +110,7 @@ def arithmetic(w: Writer, op: Operation, kind: str, name: str, values: list[str]
     elif mode == "rn" or kind in NARROW:
         found = _nearest(w, name, wide, numbers)
     else:
-        found = _directed(w, op, name, wide, numbers, mode)
+        found = _directed(w, op, name, numbers, wide)
     if kind in NARROW:
         value = narrowed(w, found, kind, mode)
         return finished(w, op, value, "half") if kind == "f16" else _finished_bf16(w, op, value)
@@ -132,8 +132,9 @@ def _nearest(w: Writer, name: str, kind: str, values: list[str]) -> str:
     return w.ir(f"f{name} {kind} {values[0]}, {values[1]}")
 
 
-def _directed(w: Writer, op: Operation, name: str, kind: str, values: list[str], mode: str) -> str:
+def _directed(w: Writer, op: Operation, name: str, values: list[str], kind: str) -> str:
     """By way of doubles, and the sign of what these are off."""
+    mode = op.one_of(MODES)
     if kind == "double" and name == "fma":
         raise op.unknown("fma.f64 is rounded to the nearest only")
     doubles = values if kind == "double" else [w.ir(f"fpext float {one} to double") for one in values]

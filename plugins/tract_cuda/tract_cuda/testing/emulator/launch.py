@@ -189,8 +189,7 @@ class Launch:
         parameters = np.frombuffer(job.parameters.ljust(WORD, b"\0"), np.uint8)
         self._kept.append(parameters)
         threads["parameters"], threads["launch"] = parameters.ctypes.data, self._launch.address
-        for name in ("shared",):
-            threads[name] = np.repeat(self._blocks[name], count)
+        threads["shared"] = np.repeat(self._blocks["shared"], count)
         threads["block"] = np.repeat(self._blocks.addresses(), count)
         local = -(-job.local // 64) * 64
         everyone = np.arange(len(index))

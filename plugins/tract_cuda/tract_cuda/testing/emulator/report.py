@@ -7,7 +7,7 @@ from typing import Final
 
 from tract_core.frozen import frozen
 from tract_cuda.testing.emulator.errors import EmulationError
-from tract_cuda.testing.emulator.machine.access import STAMP_BITS, THREAD_BITS
+from tract_cuda.testing.emulator.machine.access import THREAD_BITS
 from tract_cuda.testing.emulator.machine.layout import AT_BARRIER, GROUP, PROBLEMS, TOGETHER
 
 _WRITES: Final = 1
@@ -36,8 +36,10 @@ MESSAGES: Final[Mapping[str, str]] = {
     "misaligned_shared": "it {does} {bytes} bytes at {address} of shared memory, which is no multiple of {bytes}",
     "unwritten_shared": "it reads {bytes} bytes of shared memory of which that at {address} was written by nobody",
     "race_writes": "it writes shared memory at {address}, which thread {other} writes too, with no barrier between",
-    "race_write_after_read": "it writes shared memory at {address}, which thread {other} reads, with no barrier between",
-    "race_read_after_write": "it reads shared memory at {address}, which thread {other} writes, with no barrier between",
+    "race_write_after_read": "it writes shared memory at {address}, which thread {other} reads, "
+    "with no barrier between",
+    "race_read_after_write": "it reads shared memory at {address}, which thread {other} writes, "
+    "with no barrier between",
     "pending": "it touches shared memory at {address}, to which a copy of thread {other} is on its way",
     "barrier_counts": "it comes to a barrier with other numbers than may be: {first} and {second}",
     "barrier_lines": "it waits at a barrier, and the first thread of its warp at another, at line {first}",
@@ -75,4 +77,3 @@ def _spot(place: tuple[int, int, int]) -> str:
 
 
 assert set(MESSAGES) == set(PROBLEMS[1:])
-assert STAMP_BITS

@@ -11,7 +11,8 @@ from tract_cuda.testing.emulator.machine.access import ATOMIC, READ, WRITE
 from tract_cuda.testing.emulator.types import BITS, FLOATS
 from tract_cuda.testing.emulator.writer import Operation, Row, Writer, listed
 
-_KNOWN: Final = "add min max and or xor exch cas inc dec noftz relaxed acquire release acq_rel cta cluster gpu sys global shared v2 v4"
+_KINDS: Final = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+_KNOWN: Final = f"{' '.join(_KINDS)} noftz relaxed acquire release acq_rel cta cluster gpu sys global shared v2 v4"
 _WHOLE: Final = {"add": "add", "and": "and", "or": "or", "xor": "xor"}
 
 
@@ -40,7 +41,7 @@ def _changed(w: Writer, op: Operation, targets: list[str], where: str, operands:
 
 def _after(w: Writer, op: Operation, before: str, values: list[str]) -> str:
     """What the memory holds then."""
-    how, kind, bits = op.one_of(_KNOWN.split()[:10]), op.kind, BITS[op.kind]
+    how, kind, bits = op.one_of(_KINDS), op.kind, BITS[op.kind]
     if how == "exch":
         return values[0]
     if how == "cas":
@@ -75,10 +76,8 @@ def _floating(w: Writer, how: str, kind: str, before: str, value: str) -> str:
         x, y = (w.ir(f"bitcast i{BITS[kind]} {one} to {FLOATS[kind]}") for one in (x, y))
     wide = FLOATS.get(kind, "float") if kind not in NARROW else "float"
     x, y = (widened(w, one, kind) for one in (x, y))
-    if how == "add":
-        found = w.ir(f"fadd {wide} {x}, {y}")
-    else:
-        found = w.helper(f"{how}_{wide}", f"{wide} {x}", f"{wide} {y}")
+    both = f"{wide} {x}", f"{wide} {y}"
+    found = w.ir(f"fadd {wide} {x}, {y}") if how == "add" else w.helper(f"{how}_{wide}", *both)
     found = narrowed(w, found, kind)
     return w.ir(f"bitcast {FLOATS[kind]} {found} to i{BITS[kind]}") if kind in FLOATS else found
 

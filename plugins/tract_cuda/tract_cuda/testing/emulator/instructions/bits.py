@@ -47,10 +47,8 @@ def _shf(w: Writer, op: Operation) -> None:
         amount = w.ir(f"select i1 {over}, i32 32, i32 {amount}")
     both = w.two("or", 64, w.two("shl", 64, w.sized(high, 32, 64), "32"), w.sized(low, 32, 64))
     wide = w.sized(amount, 32, 64)
-    if op.has("l"):
-        found = w.two("lshr", 64, w.two("shl", 64, both, wide), "32")
-    else:
-        found = w.two("lshr", 64, both, wide)
+    moved = w.two("shl", 64, both, wide) if op.has("l") else both
+    found = w.two("lshr", 64, moved, "32" if op.has("l") else wide)
     w.put(op.operands[0], w.sized(found, 64, 32), "b32")
 
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from tract_cuda.testing.emulator.writer import Operation, Row, Writer
 
-
 _MEET: Final = """define internal void @meet(i64 %first, i64 %mask) {
   call void @tract.warp_meet(i64 %first, i64 %mask)
   ret void

@@ -237,14 +237,15 @@ def _multiplied(w: Writer, what: Product) -> None:
             block = number // 2 if m == 16 else number
             for one in range(each):
                 column = _along(w, place, each, one, block)
-                _keep(w, left, kind, row, k, column, element_of(w, word, one, what.left, kind))
+                _Array(left, kind, k).keep(w, row, column, element_of(w, word, one, what.left, kind))
         for number in range(counts[1]):
             word, each = slot(w, lane, counts[0] + number), _ELEMENTS[what.right]
             for one in range(each):
                 row = _along(w, place, each, one, number)
-                _keep(w, right, kind, row, n, group, element_of(w, word, one, what.right, kind))
+                _Array(right, kind, n).keep(w, row, group, element_of(w, word, one, what.right, kind))
         for number in range(counts[2]):
-            _keep_sums(w, sums, what, lane, counts[0] + counts[1] + number, number, (group, place))
+            word = slot(w, lane, counts[0] + counts[1] + number)
+            _keep_sums(w, sums, what, (word, number), (group, place))
     multiply(w, kind, (left, right, sums), what.shape)
     with w.loop(32) as lane:
         group, place = _spot(w, lane)
@@ -257,9 +258,18 @@ def _along(w: Writer, place: str, each: int, one: int, block: int) -> str:
     return w.two("add", 64, w.two("mul", 64, place, str(each)), str(one + 4 * each * block))
 
 
-def _keep(w: Writer, base: str, kind: str, row: str, width: int, column: str, value: str) -> None:
-    spot = w.two("add", 64, w.two("mul", 64, row, str(width)), column)
-    w.do(f"store {kind} {value}, ptr {w.element(base, kind, spot)}")
+@frozen
+class _Array:
+    """A matrix in memory of the function: elements of a type of LLVM, and how many a row has."""
+
+    base: str
+    kind: str
+    width: int
+
+    def keep(self, w: Writer, row: str, column: str, value: str) -> None:
+        """Set an element."""
+        spot = w.two("add", 64, w.two("mul", 64, row, self.width), column)
+        w.do(f"store {self.kind} {value}, ptr {w.element(self.base, self.kind, spot)}")
 
 
 def _sum_spot(w: Writer, n: int, number: int, where: tuple[str, str]) -> str:
@@ -269,8 +279,8 @@ def _sum_spot(w: Writer, n: int, number: int, where: tuple[str, str]) -> str:
     return w.two("add", 64, w.two("mul", 64, row, str(n)), column)
 
 
-def _keep_sums(w: Writer, sums: str, what: Product, lane: str, held: int, number: int, where: tuple[str, str]) -> None:
-    word = slot(w, lane, held)
+def _keep_sums(w: Writer, sums: str, what: Product, held: tuple[str, int], where: tuple[str, str]) -> None:
+    word, number = held
     if what.sums == "f16":
         for half in range(2):
             value = element_of(w, word, half, "f16", "double")

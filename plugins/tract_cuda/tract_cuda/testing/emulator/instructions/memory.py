@@ -10,7 +10,12 @@ from tract_cuda.testing.emulator.types import BITS
 from tract_cuda.testing.emulator.writer import Operation, Row, Writer, listed
 
 _SPACES: Final = {"global": "global", "const": "global", "shared": "shared", "local": "local", "": "generic"}
-_KNOWN: Final = "v2 v4 v8 ca cg cs lu cv wb wt nc weak volatile relaxed acquire release cta cluster gpu sys global shared local param const"
+_KNOWN: Final = (
+    "v2 v4 v8 ca cg cs lu cv wb wt nc weak volatile relaxed acquire release cta cluster gpu sys "
+    "global shared local param const "
+    "L1::no_allocate L1::evict_last L1::evict_first L1::evict_normal L1::evict_unchanged "
+    "L2::64B L2::128B L2::256B"
+)
 _OTHERS: Final = ("volatile", "relaxed", "acquire", "release")
 """Accesses that other threads may wait for."""
 

@@ -128,16 +128,16 @@ def _mov(w: Writer, op: Operation) -> None:
 def _apart(w: Writer, kind: str, parts: list[str], source: str) -> None:
     bits, one = BITS[kind], BITS[kind] // len(parts)
     value = w.bits(source, kind)
-    for place, part in enumerate(parts):
+    for place, one_part in enumerate(parts):
         moved = w.ir(f"lshr i{bits} {value}, {place * one}")
-        w.put(part, w.ir(f"trunc i{bits} {moved} to i{one}"), f"b{one}")
+        w.put(one_part, w.ir(f"trunc i{bits} {moved} to i{one}"), f"b{one}")
 
 
 def _together(w: Writer, kind: str, target: str, parts: list[str]) -> None:
     bits, one = BITS[kind], BITS[kind] // len(parts)
     value = "0"
-    for place, part in enumerate(parts):
-        wide = w.ir(f"zext i{one} {w.bits(part, f'b{one}')} to i{bits}")
+    for place, one_part in enumerate(parts):
+        wide = w.ir(f"zext i{one} {w.bits(one_part, f'b{one}')} to i{bits}")
         value = w.ir(f"or i{bits} {value}, {w.ir(f'shl i{bits} {wide}, {place * one}')}")
     w.put(target, value, kind)
 

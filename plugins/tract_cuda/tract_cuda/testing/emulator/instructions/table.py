@@ -17,12 +17,13 @@ from tract_cuda.testing.emulator.instructions import (
     memory,
     moves,
     warp,
+    wgmma,
 )
 from tract_cuda.testing.emulator.types import BITS
 from tract_cuda.testing.emulator.writer import Operation, Row, Writer
 
 _FAMILIES: Final = (
-    approximate, arithmetic, asynchronous, atomics, bits, control, convert, matrix, memory, moves, warp,
+    approximate, arithmetic, asynchronous, atomics, bits, control, convert, matrix, memory, moves, warp, wgmma,
 )  # fmt: skip
 ROWS: Final[Mapping[str, Row]] = {name: row for family in _FAMILIES for name, row in family.TABLE.items()}
 

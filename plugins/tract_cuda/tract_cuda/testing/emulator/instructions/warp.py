@@ -103,7 +103,7 @@ def _vote(w: Writer, op: Operation) -> None:
 
 
 def _activemask(w: Writer, op: Operation) -> None:
-    """This lane at least: which others are in step, nobody promises."""
+    """The lane itself at least: which others are in step, nobody promises."""
     lane = w.ir(f"trunc i64 {w.field('lane')} to i32")
     w.put(op.operands[0], w.two("shl", 32, "1", lane), "b32")
 

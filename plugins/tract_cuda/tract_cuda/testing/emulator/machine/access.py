@@ -5,9 +5,12 @@ What is wrong is kept in the launch, and the access goes to memory that nobody r
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
+from tract_llvm.language.types import I64, ir_type
 from tract_llvm.language.values import Value
+from tract_llvm.llvm import ir
 
 from tract_cuda.testing.emulator.machine.layout import (
     BLOCK,
@@ -52,9 +55,6 @@ def write(module: Any) -> None:
 
 def _trash(k: Native) -> Value:
     """Memory for accesses that went wrong."""
-    from tract_llvm.language.types import I64, ir_type
-    from tract_llvm.llvm import ir
-
     found = k.module.globals.get("trash")
     if found is None:
         found = ir.GlobalVariable(k.module, ir.ArrayType(ir.IntType(8), _TRASH), "trash")
@@ -78,7 +78,7 @@ def _global(module: Any) -> None:
     with k.either(inside.value.differs(0)) as (then, otherwise):
         with then:
             launch["last_range"], result.value = found.value, address
-            _allowed(k, thread, k.record(RANGE, found.value), address, count, kind, line)
+            _allowed(k, found.value)
         with otherwise:
             k.complain(thread, "outside", line, address=address, bytes=count, first=kind)
     k.finish(result.value)
@@ -90,7 +90,10 @@ def _inside(k: Native, place: Value, address: Value, count: Value) -> Value:
     return k.select(found, k.number(1), k.number(0))
 
 
-def _allowed(k: Native, thread: Record, one: Record, address: Value, count: Value, kind: Value, line: Value) -> None:
+def _allowed(k: Native, found: Value) -> None:
+    """The access is as its range has it."""
+    where, address, count, kind, line = k.arguments()
+    thread, one = thread_of(k, where), k.record(RANGE, found)
     with k.when((address & (count - 1)).differs(0)):
         k.complain(thread, "misaligned", line, address=address, bytes=count, first=kind)
     with k.when((kind & WRITE).differs(0) & one["writable"].equals(0)):
@@ -145,22 +148,25 @@ def _seen(module: Any) -> None:
             k.complain(thread, "pending", line, **details, first=writer)
         with k.when((kind & READ).differs(0) & ~written):
             k.complain(thread, "unwritten_shared", line, **details)
-        with k.when(written & writer.differs(own.value) & ~both):
-            with k.when(k.call("access_ordered", where, writer).equals(0)):
-                with k.when((kind & WRITE).differs(0)):
-                    k.complain(thread, "race_writes", line, **details, first=writer)
-                with k.when((kind & WRITE).equals(0)):
-                    k.complain(thread, "race_read_after_write", line, **details, first=writer)
+        with k.when(written & writer.differs(own.value) & ~both), _unordered(k, where, writer):
+            with k.when((kind & WRITE).differs(0)):
+                k.complain(thread, "race_writes", line, **details, first=writer)
+            with k.when((kind & WRITE).equals(0)):
+                k.complain(thread, "race_read_after_write", line, **details, first=writer)
         with k.when((kind & WRITE).differs(0)):
             for name in ("reader", "other"):
                 reader = spot[name]
-                with k.when(reader.differs(0) & reader.differs(own.value)):
-                    with k.when(k.call("access_ordered", where, reader).equals(0)):
-                        k.complain(thread, "race_write_after_read", line, **details, first=reader)
+                with k.when(reader.differs(0) & reader.differs(own.value)), _unordered(k, where, reader):
+                    k.complain(thread, "race_write_after_read", line, **details, first=reader)
             spot["writer"], spot["reader"], spot["other"] = own.value, k.number(0), k.number(0)
         with k.when((kind & WRITE).equals(0)):
             _remember(k, where, spot, own.value)
     k.finish()
+
+
+def _unordered(k: Native, where: Value, mark: Value) -> AbstractContextManager[None]:
+    """What is done where nothing orders that access before what the thread does now."""
+    return k.when(k.call("access_ordered", where, mark).equals(0))
 
 
 def _epoch(mark: Value) -> Value:

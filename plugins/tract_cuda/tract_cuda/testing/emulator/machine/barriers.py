@@ -103,9 +103,8 @@ def _together(module: Any) -> None:
     clock = k.memory(own)[0] + 1
     k.memory(own)[0] = clock
     lanes = block["lanes"] + first["index"] * 32 * WORD
-    with k.loop("lane", 32) as lane, k.when((mask >> lane & 1).differs(0)):
-        with k.loop("other", 32) as other, k.when((mask >> other & 1).differs(0)):
-            k.memory(lanes)[lane * 32 + other] = clock
+    with k.loop("pair", 32 * 32) as pair, k.when((mask >> pair // 32 & mask >> pair % 32 & 1).differs(0)):
+        k.memory(lanes)[pair] = clock
     k.finish()
 
 

@@ -14,10 +14,10 @@ _SPEED: Final = 2
 _MATHEMATICS: Final = ctypes.CDLL(None)
 """Python itself, which brings the C library's functions."""
 
-FUNCTIONS: Final = {
-    **{f"access_{space}": "ptr i64 i64 i64 i64" for space in ("global", "shared", "local", "generic")},
-    "copy_start": "", "copy_commit": "", "copy_wait": "", "barrier_arrive": "", "warp_meet": "", "trap": "", "run_launch": "",
-}  # fmt: skip
+FUNCTIONS: Final = (
+    *(f"access_{space}" for space in ("global", "shared", "local", "generic")),
+    *("copy_start", "copy_commit", "copy_wait", "barrier_arrive", "warp_meet", "trap", "run_launch"),
+)
 """What kernels and launches call."""
 
 

@@ -1,4 +1,4 @@
-"""Where threads, blocks and launches keep what they know: records of 64-bit numbers, shared by Python and native code."""
+"""Where threads, blocks and launches keep what they know: records of numbers of 64 bits, for Python and native code."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ others get their turn. ``copies``: those that have not arrived; ``groups``: how 
 """
 
 BLOCK: Final = Layout(
-    ("launch", "threads", "thread_bytes", "shared", "shadow", "epoch", "base", "warps", "lanes", "barriers")
-    + ("thread_count", "live", "over", "number", "copies", "copy_count", "progress")
+    (
+        *("launch", "threads", "thread_bytes", "thread_count", "shared", "shadow", "epoch", "base", "warps", "lanes"),
+        *("barriers", "over", "number", "progress"),
+    )
 )
 """A block. ``epoch``: one more after every barrier of all threads; ``base``: what it was at the beginning.
 
@@ -74,10 +76,12 @@ RANGE: Final = Layout(("begin", "end", "shadow", "writable"))
 RANGE_BYTES: Final = 4 * WORD
 
 LAUNCH: Final = Layout(
-    ("error", "line", "thread", "address", "bytes", "first", "second", "ranges", "range_count", "last_range")
-    + ("shared_bytes", "order", "random", "rounds", "resident", "blocks", "next", "total", "seed", "strict")
-    + ("entry", "idle", "who", "picks")
-    + tuple(f"grid.{axis}" for axis in AXES)
+    (
+        *("error", "line", "thread", "address", "bytes", "first", "second", "ranges", "range_count", "last_range"),
+        *("shared_bytes", "order", "random", "resident", "blocks", "next", "total", "seed", "strict"),
+        *("entry", "idle", "who", "picks"),
+        *(f"grid.{axis}" for axis in AXES),
+    )
 )
 """A launch, and what went wrong first. ``first``, ``second``: what the message says besides."""
 
