@@ -19,6 +19,9 @@ from tract_cuda.table import CUDA
 
 ROWS = Rows()
 
+_FEW: Final = 16
+"""Rows of up to so many elements are best left to one thread each."""
+
 _SHORT: Final = WARP * ITEMS
 """Rows of up to so many elements want one warp."""
 
@@ -40,7 +43,7 @@ def lower_cumsum(op: Running, site: Site) -> str | None:
     numbers = numbers_of(loops, dict(zip(("data", "result"), views, strict=True)))
     count = numbers["count"]
     assert not isinstance(count, View)
-    if loops[-1].strides == (1, 1):
+    if loops[-1].strides == (1, 1) or (isinstance(size, int) and size <= _FEW):
         plan = RunningPlan(type(op), source.element, len(loops), op.exclusive)
         site.launch(plan, [ceil_div(count, plan.threads)], {**numbers, **given}, [result])
         return None
