@@ -213,7 +213,7 @@ def test_kernels_of_several_threads_are_right() -> None:
 @pytest.mark.parametrize(("name", "missing"), LEFT_OUT)
 def test_barriers_left_out_are_found(name: str, missing: int, order: int) -> None:
     x = KERNELS[name][1]
-    with pytest.raises(EmulationError, match="with no barrier between|written by nobody"):
+    with pytest.raises(EmulationError, match=r"with no barrier between|written by nobody"):
         run(together(name, missing), 4, [x, np.full_like(x, np.nan)], orders=[order])
 
 
