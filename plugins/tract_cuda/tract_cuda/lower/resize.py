@@ -96,12 +96,12 @@ def _tables(op: Resize, site: Site, axis: ResizedAxis, weights: ElementType) -> 
     lowering, sampling = site.lowering, op.sampling
     if axis.is_known:
         indices, factors = known_tables(sampling, axis)
-        views = (lowering.constant(one) for one in (indices, factors.astype(numpy_type(weights))))
-        return _Tables(indices.shape[1], *views)
+        numbers = lowering.constant(factors.astype(numpy_type(weights)))
+        return _Tables(indices.shape[1], lowering.constant(indices), numbers)
     nearest = sampling.nearest_mode if sampling.interpolator is Interpolator.NEAREST else None
     crops = sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
     counted, room = taps_along(sampling, axis)
-    filled = [lowering.scratch(one, (room,)) for one in (I64, weights)]
+    filled = lowering.scratch(I64, (room,)), lowering.scratch(weights, (room,))
     mode, a = sampling.interpolator, sampling.cubic_coeff_a
     plan = TapsPlan(nearest, mode, a, sampling.antialias, sampling.exclude_outside, crops, weights)
     start, stride, bottom = PLACES[sampling.coordinates](axis)
