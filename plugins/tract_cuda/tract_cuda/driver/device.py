@@ -51,8 +51,7 @@ class Device:
         self.driver, self.number, self.process = driver, number, os.getpid()
         self._handle = driver.number("cuDeviceGet", number)
         self._context = driver.handle("cuDevicePrimaryCtxRetain", self._handle)
-        self._functions: dict[str, Function] = {}
-        self._idle: dict[int, list[int]] = {}
+        self._functions: dict[Ptx, Function] = {}
         self.enter()
 
     def enter(self) -> None:
@@ -119,10 +118,10 @@ class Device:
 
     def function(self, ptx: Ptx) -> Function:
         """A kernel, loaded at most once. Raises DriverError with what the compiler in the driver says."""
-        found = self._functions.get(ptx.text)
+        found = self._functions.get(ptx)
         if found is None:
             self.enter()
-            found = self._functions[ptx.text] = Function(self, ptx)
+            found = self._functions[ptx] = Function(self, ptx)
         return found
 
 

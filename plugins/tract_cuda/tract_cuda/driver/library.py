@@ -22,11 +22,13 @@ OLDEST: Final = 12000
 OUT_OF_MEMORY: Final = 2
 NO_DEVICE: Final = 100
 
+LOST: Final = frozenset((214, 700, 702, 710, 714, 715, 716, 717, 718, 719))
+"""Errors behind which a process can do nothing more on a device: its memory failed, or a kernel did what none may."""
+
 _HINTS: Final = {
     OUT_OF_MEMORY: "other programs may hold memory of the device: nvidia-smi shows them; or run with smaller sizes",
     NO_DEVICE: "there is no GPU, or CUDA_VISIBLE_DEVICES hides it",
-    700: "the context of this process is lost: a new process is needed",
-    719: "the context of this process is lost: a new process is needed",
+    **dict.fromkeys(LOST, "the context of this process is lost: a new process is needed"),
 }
 """By the number of the error, what to do."""
 
