@@ -52,7 +52,7 @@ class MmaPlan:
 
     ``element``: that type. The left factor lies with the depth side by side, and so does the right one where ``inner``,
     else with its columns; in pieces of 16 bytes, at multiples of which all rows begin. ``parts``, ``windows``,
-    ``expression``: as in `TilePlan`.
+    ``expression``: as in `TilePlan`. ``pairs``: whether columns of the result lie side by side, in whole pairs.
     """
 
     tile: MmaTile
@@ -61,6 +61,7 @@ class MmaPlan:
     parts: bool
     expression: Expression
     windows: Windows | None = None
+    pairs: bool = False
 
     @property
     def name(self) -> str:
@@ -249,19 +250,32 @@ class _Mma:
     # ---- results
 
     def _give(self, i: int, j: int, sums: Sequence[Value]) -> None:
-        k, tile, lane, plan = self.k, self.tile, self.k.lane(), self.plan
+        k, tile, lane = self.k, self.tile, self.k.lane()
         high, wide = tile.rows // tile.down, tile.columns // tile.across
-        names = [f"operand{number}" for number in range(len(plan.expression.inputs) - 1)]
-        for number, total in enumerate(sums):
-            row = self.row + self.down * high + (lane >> 2) + (16 * i + 8 * (number // 2))
-            column = self.column + self.across * wide + ((lane & 3) << 1) + (8 * j + number % 2)
-            with k.when((row < self.rows) & (column < self.columns)):
-                at = (self.pair, row, column)
-                operands = [k.read(k.memory(name), self._place(name, at), 0) for name in names]
-                first = rounded(total, plan.expression.inputs[0])
-                place = self._place("result", at)
-                place = place + self.part * k.size("apart") if plan.parts else place
-                k.memory("result")[place] = plan.expression.compute([first, *operands])
+        column = self.column + self.across * wide + ((lane & 3) << 1) + 8 * j
+        for half in range(2):
+            row = self.row + self.down * high + (lane >> 2) + (16 * i + 8 * half)
+            pair = sums[2 * half : 2 * half + 2]
+            if self.plan.pairs:
+                with k.when((row < self.rows) & (column < self.columns)):
+                    given = [self._computed(row, column + number, total) for number, total in enumerate(pair)]
+                    k.write(k.memory("result"), self._target(row, column), k.vector_of(given))
+                continue
+            for number, total in enumerate(pair):
+                with k.when((row < self.rows) & (column + number < self.columns)):
+                    given = self._computed(row, column + number, total)
+                    k.memory("result")[self._target(row, column + number)] = given
+
+    def _computed(self, row: Value, column: Value, total: Value) -> Value:
+        """What becomes of a sum."""
+        k, expression = self.k, self.plan.expression
+        names = [f"operand{number}" for number in range(len(expression.inputs) - 1)]
+        operands = [k.read(k.memory(name), self._place(name, (self.pair, row, column)), 0) for name in names]
+        return expression.compute([rounded(total, expression.inputs[0]), *operands])
+
+    def _target(self, row: Value, column: Value) -> Value:
+        place = self._place("result", (self.pair, row, column))
+        return place + self.part * self.k.size("apart") if self.plan.parts else place
 
     def _place(self, name: str, at: Sequence[Value]) -> Value:
         pair, row, column = (one * step for one, step in zip(at, self.k.sizes(f"{name}.", AXES), strict=True))

@@ -84,6 +84,10 @@ _MOST_PARTS: Final = 64
 _WIDE: Final = 16
 """Bytes that one thread reads at once."""
 
+_SMALLEST_BITS: Final = 16
+_LARGEST_BITS: Final = 64
+"""Of numbers that tensor cores give, from here to there, two are written at once."""
+
 
 @frozen
 class WindowsOf:
@@ -185,13 +189,13 @@ def fits_tensor_cores(product: Product) -> bool:
     return straight and right.strides[along] == 1 and all(is_multiple(one, EACH) for one in steps)
 
 
-def _plan(product: Product, tile: AnyTile, expression: Expression, *, parts: bool) -> TilePlan | MmaPlan:
+def _plan(product: Product, tile: AnyTile, expression: Expression, result: View, *, parts: bool) -> TilePlan | MmaPlan:
     left, right, windows = product.left, product.right, product.windows
     whole = windows is not None and is_multiple(windows.channels, tile.depth)
     read = None if windows is None else Windows(windows.window, whole)
     if isinstance(tile, MmaTile):
         inner = right.strides[1] == 1 and right.strides[2] != 1
-        return MmaPlan(tile, left.element, inner, parts, expression, read)
+        return MmaPlan(tile, left.element, inner, parts, expression, read, _in_pairs(result))
     inner_left, inner_right = (
         windows is not None or left.strides[2] == 1,
         right.strides[1] == 1 and right.strides[2] != 1,
@@ -209,6 +213,13 @@ def _plan(product: Product, tile: AnyTile, expression: Expression, *, parts: boo
         expression,
         read,
     )
+
+
+def _in_pairs(view: View) -> bool:
+    """Whether columns of a result lie side by side, in whole pairs, of numbers of which one access writes two."""
+    pairs, rows, columns = view.strides
+    even = all(is_multiple(one, 2) for one in (view.offset, view.shape[2], pairs, rows))
+    return columns == 1 and even and _SMALLEST_BITS <= view.element.bits < _LARGEST_BITS
 
 
 def _wide_window(product: Product) -> int:
@@ -255,7 +266,7 @@ def _grid(product: Product, tile: AnyTile, parts: int) -> tuple[Dim, Dim, Dim]:
 
 
 def _add_whole(lowering: Lowering, product: Product, tile: AnyTile, nodes: Sequence[int]) -> None:
-    plan = _plan(product, tile, product.expression, parts=False)
+    plan = _plan(product, tile, product.expression, product.result, parts=False)
     lowering.launch(plan, _grid(product, tile, 1), _given(product, 0, 0), [product.result], nodes)
 
 
@@ -265,7 +276,7 @@ def _add_parts(lowering: Lowering, product: Product, tile: AnyTile, parts: int, 
     apart, part = product_of(shape), ceil_div(ceil_div(product.depth, parts), tile.depth) * tile.depth
     scratch = lowering.scratch(sums, (parts, *shape))
     first = View(scratch.storage, sums, shape, scratch.strides[1:])
-    plan = _plan(product, tile, Expression((sums,)), parts=True)
+    plan = _plan(product, tile, Expression((sums,)), first, parts=True)
     lowering.launch(plan, _grid(product, tile, parts), _given(product, part, apart, first), [scratch], nodes)
     given = {"parts": parts, "apart": apart, "sums": scratch} | product.sizes() | product.tensors()
     merge = MergePlan(sums, product.expression)
