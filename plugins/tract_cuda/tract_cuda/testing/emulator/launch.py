@@ -27,6 +27,7 @@ from tract_cuda.testing.emulator.machine.layout import (
     WORD,
     Layout,
 )
+from tract_cuda.testing.emulator.machine.mbarriers import JOIN_BYTES
 from tract_cuda.testing.emulator.report import Found
 
 WARP: Final = 32
@@ -169,6 +170,7 @@ class Launch:
             "warps": WARP * (WARP + 1) * WORD,
             "lanes": -(-count // WARP) * WARP * WARP * WORD,
             "barriers": BARRIERS * BARRIER.bytes,
+            "joins": shared * JOIN_BYTES,
         }
         for name, size in each.items():
             blocks[name] = self._zeros(size * resident) + np.arange(resident) * size

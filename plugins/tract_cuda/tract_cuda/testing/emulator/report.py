@@ -41,6 +41,8 @@ MESSAGES: Final[Mapping[str, str]] = {
     "race_read_after_write": "it reads shared memory at {address}, which thread {other} writes, "
     "with no barrier between",
     "pending": "it touches shared memory at {address}, to which a copy of thread {other} is on its way",
+    "made": "it uses a barrier in shared memory that thread {other} makes, with no barrier of the block between",
+    "arrivals": "it is one more than the barrier at {address} of shared memory waits for",
     "barrier_counts": "it comes to a barrier with other numbers than may be: {first} and {second}",
     "barrier_lines": "it waits at a barrier, and the first thread of its warp at another, at line {first}",
     "stuck": "it waits for {waits}, which never comes: others of its block are elsewhere, or over",

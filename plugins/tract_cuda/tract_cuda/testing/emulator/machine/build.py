@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tract_llvm.llvm import LOCK, binding, ir
 
-from tract_cuda.testing.emulator.machine import access, barriers, copies, schedule
+from tract_cuda.testing.emulator.machine import access, barriers, copies, mbarriers, schedule
 
 _SPEED: Final = 2
 _MATHEMATICS: Final = ctypes.CDLL(None)
@@ -17,6 +17,7 @@ _MATHEMATICS: Final = ctypes.CDLL(None)
 FUNCTIONS: Final = (
     *(f"access_{space}" for space in ("global", "shared", "local", "generic")),
     *("copy_start", "copy_commit", "copy_wait", "barrier_arrive", "warp_meet", "trap", "run_launch"),
+    *("mbarrier_init", "mbarrier_arrive", "mbarrier_test", "bulk_start"),
 )
 """What kernels and launches call."""
 
@@ -69,7 +70,7 @@ def _simplify(module: Any, target: Any) -> None:
 
 def _text() -> str:
     module: Any = ir.Module("machine")
-    for part in (access, copies, barriers, schedule):
+    for part in (access, mbarriers, copies, barriers, schedule):
         part.write(module)
     return str(module)
 

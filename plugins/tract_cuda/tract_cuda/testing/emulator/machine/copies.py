@@ -30,6 +30,8 @@ def write(module: Any) -> None:
     _start(module)
     _commit(module)
     _wait(module)
+    _start_bulk(module)
+    _deliver(module)
 
 
 def _start(module: Any) -> None:
@@ -50,7 +52,7 @@ def _start(module: Any) -> None:
     number = thread["copy_count"]
     copy = k.record(COPY, thread["copies"] + number * COPY.bytes)
     copy["target"], copy["source"], copy["bytes"], copy["have"] = target, source, count, have
-    copy["group"] = thread["groups"]
+    copy["group"], copy["barrier"] = thread["groups"], k.number(0)
     thread["copy_count"] = number + 1
     k.finish()
 
@@ -82,12 +84,13 @@ def _wait(module: Any) -> None:
     kept = k.variable(k.number(0))
     with k.loop("copy", thread["copy_count"]) as number:
         copy = k.record(COPY, thread["copies"] + number * COPY.bytes)
-        with k.either((left < 0) | (copy["group"] + left < thread["groups"])) as (then, otherwise):
+        old = (left < 0) | (copy["group"] + left < thread["groups"])
+        with k.either(old & copy["barrier"].equals(0)) as (then, otherwise):
             with then:
                 _arrive(k, thread, copy, line)
             with otherwise:
                 other = k.record(COPY, thread["copies"] + kept.value * COPY.bytes)
-                for name in ("target", "source", "bytes", "have", "group"):
+                for name in COPY.names:
                     other[name] = copy[name]
                 kept.value = kept.value + 1
     thread["copy_count"] = kept.value
@@ -100,3 +103,53 @@ def _arrive(k: Native, thread: Record, copy: Record, line: Value) -> None:
     target = k.call("access_shared", thread.address, copy["target"], count, k.number(WRITE), line)
     k.copy(target, source, have)
     k.fill(target + have, 0, count - have)
+
+
+def _start_bulk(module: Any) -> None:
+    """start(thread, target, source, bytes, barrier, line): a copy of many bytes, at whose end a barrier misses less."""
+    k = Native(module, "bulk_start", 6)
+    where, target, source, count, barrier, line = k.arguments()
+    thread = thread_of(k, where)
+    with k.when(((target | source | count) & 15).differs(0)):
+        k.complain(thread, "misaligned", line, address=source, bytes=k.number(16), first=k.number(READ))
+    with k.loop("piece", count, 0, 16) as piece:
+        k.call("access_global", where, source + piece, k.number(16), k.number(READ), line)
+        k.call("access_shared", where, target + piece, k.number(16), k.number(WRITE), line)
+    _mark(k, thread, target, count)
+    number = thread["copy_count"]
+    with k.when(number >= MOST_COPIES):
+        k.complain(thread, "copies", line)
+    copy = k.record(COPY, thread["copies"] + (number & (MOST_COPIES - 1)) * COPY.bytes)
+    copy["target"], copy["source"], copy["bytes"], copy["have"] = target, source, count, count
+    copy["group"], copy["barrier"] = thread["groups"], barrier
+    thread["copy_count"] = number + 1
+    k.finish()
+
+
+def _deliver(module: Any) -> None:
+    """deliver(block): one copy for which a barrier waits arrives; whether there was one."""
+    k = Native(module, "bulk_deliver", 1, returns=True)
+    block = k.record(BLOCK, k.argument(0))
+    done = k.variable(k.number(0))
+    with k.loop("thread", block["thread_count"]) as index:
+        thread = thread_of(k, block["threads"] + index * block["thread_bytes"])
+        with k.loop("copy", thread["copy_count"]) as number:
+            copy = k.record(COPY, thread["copies"] + number * COPY.bytes)
+            with k.when(done.value.equals(0) & copy["barrier"].differs(0)):
+                _arrive_bulk(k, thread, copy)
+                done.value = k.number(1)
+    k.finish(done.value)
+
+
+def _arrive_bulk(k: Native, thread: Record, copy: Record) -> None:
+    """The last copy takes its place."""
+    line, target, count = thread["line"], copy["target"], copy["bytes"]
+    barrier, source = copy["barrier"], copy["source"]
+    _mark(k, thread, target, count, arrived=True)
+    host = thread["shared"] + ((target & 0xFFFFFFFF) - SHARED_BASE)
+    k.copy(host, source, count)
+    thread["copy_count"] = thread["copy_count"] - 1
+    last = k.record(COPY, thread["copies"] + thread["copy_count"] * COPY.bytes)
+    for name in COPY.names:
+        copy[name] = last[name]
+    k.call("mbarrier_arrive", thread.address, barrier, k.number(0), k.number(0) - count, line)

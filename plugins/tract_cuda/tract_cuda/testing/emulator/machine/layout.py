@@ -48,7 +48,7 @@ others get their turn. ``copies``: those that have not arrived; ``groups``: how 
 BLOCK: Final = Layout(
     (
         *("launch", "threads", "thread_bytes", "thread_count", "shared", "shadow", "epoch", "base", "warps", "lanes"),
-        *("barriers", "over", "number", "progress"),
+        *("barriers", "joins", "over", "number", "progress"),
     )
 )
 """A block. ``epoch``: one more after every barrier of all threads; ``base``: what it was at the beginning.
@@ -61,8 +61,11 @@ BARRIERS: Final = 16
 BARRIER: Final = Layout(("arrived", "expected", "known"), 32 * WORD)
 """A barrier of a block. ``known``: whether the clocks of the warps that arrived are behind all fields."""
 
-COPY: Final = Layout(("target", "source", "bytes", "have", "group"))
-"""A copy that has not arrived. ``have``: bytes that it copies; the others become zeros."""
+COPY: Final = Layout(("target", "source", "bytes", "have", "group", "barrier"))
+"""A copy that has not arrived. ``have``: bytes that it copies; the others become zeros.
+
+``barrier``: the address of the barrier that misses less when it arrives; 0 for a copy of a group.
+"""
 MOST_COPIES: Final = 512
 
 SHADOW: Final = Layout(("writer", "reader", "other"))
@@ -113,6 +116,8 @@ PROBLEMS: Final = (
     "differs",
     "trap",
     "pending",
+    "arrivals",
+    "made",
 )
 """What can go wrong; `report.MESSAGES` says it in words."""
 

@@ -27,6 +27,8 @@ SHORT_TURN: Final = 64
 """The most of them, where it is random."""
 MOST_IDLE: Final = 1 << 22
 """Jumps back while no thread gets anywhere, until they count as endless."""
+LATE: Final = 6
+"""Rounds in which no thread gets anywhere, until a copy arrives that a barrier waits for."""
 STEP: Final = 64
 """What a round costs of these, besides."""
 POISON: Final = 0xCB
@@ -160,6 +162,11 @@ def _step(module: Any) -> None:
                     spent.value = k.number(LONG_TURN)
             happened.value = k.number(1)
     launch["idle"] = launch["idle"] + spent.value + STEP
+    late = k.variable(k.number(0))
+    with k.when((launch["idle"] > LATE * STEP) | happened.value.equals(0)):
+        late.value = k.call("bulk_deliver", where)
+    with k.when(late.value.differs(0)):
+        launch["idle"], happened.value = k.number(0), k.number(1)
     _meet(k, where, block, happened)
     block["over"] = k.select(live.value.equals(0), k.number(1), k.number(0))
     block["progress"] = happened.value
