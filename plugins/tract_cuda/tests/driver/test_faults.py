@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -138,8 +140,53 @@ def test_a_lost_device_is_told_each_time(gpu: VirtualGpu, device: Device) -> Non
     state = plan.spawn()
     assert is_right(plan, state, 2)
     gpu.fail("cuStreamSynchronize", LOST)
-    with pytest.raises(RunError, match="the context of this process is lost: a new process is needed"):
-        state.run(inputs(2))
+    for one in (state, state, plan.spawn()):
+        with pytest.raises(RunError, match="the context of this process is lost: a new process is needed"):
+            one.run(inputs(2))
+    with pytest.raises(RunError, match="the context of this process is lost"):
+        plan_of(network(), device)
+
+
+FREES = re.compile("Free|Destroy|SetCurrent")
+"""Functions that are called where objects go: nobody is there to be told, and what cannot be freed stays."""
+
+
+def calls_of_a_turn() -> list[tuple[str, int]]:
+    """Every call that a model makes, from its plan to the second turn: the function, and which of its calls."""
+    gpu = VirtualGpu(seed=3)
+    device = Device(Driver(gpu), 0)
+    gpu.log.clear()
+    assert all(turns(device, network()))
+    counts = {name: count for name, count in Counter(gpu.log).items() if not FREES.search(name)}
+    return [(name, number + 1) for name, count in counts.items() for number in range(count)]
+
+
+def turns(device: Device, model: TypedModel) -> list[bool]:
+    plan = plan_of(model, device)
+    state = plan.spawn()
+    return [is_right(plan, state, rows) for rows in (3, 6)]
+
+
+def test_whichever_call_fails_nothing_is_left_behind() -> None:
+    for name, number in calls_of_a_turn():
+        gpu = VirtualGpu(seed=3)
+        device = Device(Driver(gpu), 0)
+        gpu.fail(name, OUT_OF_MEMORY, call=number)
+        with pytest.raises(RunError, match=rf"{name}: CUDA_ERROR_"):
+            turns(device, network())
+        assert all(turns(device, network())), f"behind call {number} of {name}"
+        gc.collect()
+        assert gpu.alive().keys() <= {"emulator", "function"}, f"behind call {number} of {name}: {gpu.alive()}"
+
+
+def test_programs_share_the_memory_of_a_device(gpu: VirtualGpu, device: Device) -> None:
+    other = Device(Driver(gpu), 0)
+    held = other.allocate(gpu.memory - 2 * WEIGHTS.nbytes)
+    plan = plan_of(network(), device)
+    with pytest.raises(DriverError, match="CUDA_ERROR_OUT_OF_MEMORY"):
+        plan.spawn().run(inputs(100))
+    del held
+    assert is_right(plan, plan.spawn(), 100)
 
 
 def test_an_index_beyond_the_end_is_told_by_the_node_executor(device: Device) -> None:
