@@ -136,9 +136,9 @@ def _seen(module: Any) -> None:
     atomic = (kind & ATOMIC).differs(0)
     mark = k.call("access_mark", where)
     own = k.variable(k.select(atomic, mark | ATOMICALLY, mark))
-    base = block["base"]
+    base, now, shadow = block["base"], block["epoch"], block["shadow"] + begin * SHADOW_BYTES
     with k.loop("byte", count) as place:
-        spot = k.record(SHADOW, block["shadow"] + (begin + place) * SHADOW_BYTES)
+        spot = k.record(SHADOW, shadow + place * SHADOW_BYTES)
         raw = spot["writer"]
         writer = raw & (_IN_FLIGHT - 1)
         written = _epoch(writer) >= base
@@ -148,7 +148,7 @@ def _seen(module: Any) -> None:
             k.complain(thread, "pending", line, **details, first=writer)
         with k.when((kind & READ).differs(0) & ~written):
             k.complain(thread, "unwritten_shared", line, **details)
-        with k.when(written & writer.differs(own.value) & ~both), _unordered(k, where, writer):
+        with k.when((_epoch(writer) >= now) & writer.differs(own.value) & ~both), _unordered(k, where, writer):
             with k.when((kind & WRITE).differs(0)):
                 k.complain(thread, "race_writes", line, **details, first=writer)
             with k.when((kind & WRITE).equals(0)):
@@ -156,7 +156,7 @@ def _seen(module: Any) -> None:
         with k.when((kind & WRITE).differs(0)):
             for name in ("reader", "other"):
                 reader = spot[name]
-                with k.when(reader.differs(0) & reader.differs(own.value)), _unordered(k, where, reader):
+                with k.when((_epoch(reader) >= now) & reader.differs(own.value)), _unordered(k, where, reader):
                     k.complain(thread, "race_write_after_read", line, **details, first=reader)
             spot["writer"], spot["reader"], spot["other"] = own.value, k.number(0), k.number(0)
         with k.when((kind & WRITE).equals(0)):

@@ -62,10 +62,11 @@ def _mark(k: Native, thread: Record, target: Value, count: Value, *, arrived: bo
     block = k.record(BLOCK, thread["block"])
     begin = (target & 0xFFFFFFFF) - SHARED_BASE
     size = k.record(LAUNCH, thread["launch"])["shared_bytes"]
+    mark = k.call("access_mark", thread.address)
+    own = mark if arrived else mark | _IN_FLIGHT
+    shadow = block["shadow"] + begin * SHADOW_BYTES
     with k.when((begin >= 0) & (begin + count <= size)), k.loop("byte", count) as place:
-        spot = k.record(SHADOW, block["shadow"] + (begin + place) * SHADOW_BYTES)
-        own = k.call("access_mark", thread.address)
-        spot["writer"] = own if arrived else own | _IN_FLIGHT
+        k.record(SHADOW, shadow + place * SHADOW_BYTES)["writer"] = own
 
 
 def _commit(module: Any) -> None:
