@@ -13,7 +13,7 @@ from tract_core.errors import TractError
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_cuda.compile import after
+from tract_cuda.compile import Chosen, after
 from tract_cuda.lowering import Site
 from tract_cuda.program import CudaProgram, Download, Hosted, Launch, Shown, Upload
 
@@ -35,6 +35,7 @@ class Body:
         try:
             body = model.substitute(sizes)
             found = after("choose_kernels", body, replace(site.lowering.target, shows=False))
+            assert isinstance(found, Chosen), "that is what this pass makes"
         except TractError as error:
             raise Unfit(f"in its body: {error.problem}") from None
         if any(condition.holds() != 1 for condition, _ in body.conditions):
