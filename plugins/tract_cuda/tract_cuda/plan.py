@@ -28,6 +28,7 @@ from tract_cuda.program import Hosted, Launch
 from tract_cuda.ptx import ptx_for
 from tract_cuda.segments import Segment, dying_after, pieces_of
 from tract_cuda.state import CudaState
+from tract_cuda.there import turn_there
 from tract_cuda.timing import timings
 
 
@@ -59,6 +60,10 @@ class CudaPlan(TypedSimplePlan):
     def spawn(self) -> CudaState:
         """A fresh state."""
         return CudaState(self)
+
+    def repeat(self, inputs: Any, out: Any = None) -> list[Any] | None:
+        """A turn on a fresh state with arrays that lie on the device, by `Repeating`; ``None`` without any."""
+        return None if turn_there(self, inputs, out) is None else self.spawn().repeat(inputs, out)
 
     def spawn_with(self, plan_of: Callable[[TypedModel], BodyPlan]) -> CudaState:
         """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""

@@ -23,10 +23,12 @@ from tract_core.runtime.held import Held, owners_of
 from tract_core.runtime.parts import Part
 from tract_core.runtime.plan import TypedSimplePlan, TypedSimpleState
 from tract_core.runtime.protocol import Observer
+from tract_cuda.arrays import DeviceArray
 from tract_cuda.binding import bind_launch, stage_bytes
 from tract_cuda.driver.device import Graph, Memory, Pinned, Stream
 from tract_cuda.program import Download, Hosted, Launch, Shown, Upload
 from tract_cuda.segments import Segment, may_refuse
+from tract_cuda.there import NO_ENDS, Ends, ends_of, stand_ins, turn_there
 
 if TYPE_CHECKING:
     from tract_cuda.plan import CudaPlan
@@ -89,6 +91,28 @@ class CudaState(TypedSimpleState):
             raise self._reason(inputs, symbols) from None
         return outputs if out is None else turn.outputs.fill(out, outputs)
 
+    def repeat(self, inputs: Any, out: Any = None) -> list[Any] | None:
+        """A turn with arrays that lie on the device, by `Repeating`; ``None``, and nothing done, without any."""
+        turn = turn_there(self.plan, inputs, out)
+        if turn is None:
+            return None
+        plan = self.plan
+        sources, targets = turn.seen(self._its_stream())
+        plan.turn.begin(self._host, stand_ins(turn.inputs, sources), stand_ins(turn.out, targets) or None)
+        ends = {**ends_of(Upload, plan.inputs, sources), **ends_of(Download, plan.outputs, targets)}
+        try:
+            with plan.turn.going():
+                check_run_time()
+                found = self._on_device(turn.segment, dict(zip(plan.inputs, turn.inputs, strict=True)), ends)
+        except Refused:
+            raise self._reason([np.asarray(one) for one in turn.on_host(sources)], None) from None
+        if turn.out is None:
+            return [found[outlet] for outlet in plan.outputs]
+        for outlet, array in zip(plan.outputs, turn.out, strict=True):
+            if outlet in found:
+                np.copyto(array, found[outlet])
+        return list(turn.out)
+
     def _outputs(self, inputs: Sequence[Array], values: dict[OutletId, Array], observe: Observer | None) -> list[Array]:
         plan = self.plan
         with plan.turn.going() as budget:
@@ -127,8 +151,10 @@ class CudaState(TypedSimpleState):
             self.plan.turn.check_after(node, self._host.session.symbols)
         return {OutletId(node.node, slot): array for slot, array in enumerate(outputs)}
 
-    def _on_device(self, segment: Segment, values: Mapping[OutletId, Array]) -> dict[OutletId, Array]:
-        ready = self._ready_for(segment)
+    def _on_device(
+        self, segment: Segment, values: Mapping[OutletId, Array], ends: Ends = NO_ENDS
+    ) -> dict[OutletId, Array]:
+        ready = self._ready_for(segment, ends)
         for outlet, place in ready.uploads:
             np.copyto(place, values[outlet])
         stream = self._its_stream()
@@ -145,14 +171,15 @@ class CudaState(TypedSimpleState):
             self._stream = self.plan.device.stream()
         return self._stream
 
-    def _ready_for(self, segment: Segment) -> Ready:
-        """The segment for the sizes of now: made, or kept from a turn with the same."""
+    def _ready_for(self, segment: Segment, ends: Ends) -> Ready:
+        """The segment for the sizes of now, and arrays on the device: made, or kept from a turn with the same."""
         known = self._host.session.symbols
-        key = (segment.number, *(known.get(one) for one in self.plan.symbols))
+        places = ((*end, one.address) for end, one in ends.items())
+        key = (segment.number, *(known.get(one) for one in self.plan.symbols), *places)
         found = self._ready.get(key)
         if found is None:
             addresses = self._addresses(segment.stage, known)
-            found = self._ready[key] = self._made(segment, addresses, known)
+            found = self._ready[key] = self._made(segment, addresses, known, ends)
             if len(self._ready) > MOST_GRAPHS * self.plan.segments:
                 self._ready.popitem(last=False)
         self._ready.move_to_end(key)
@@ -186,24 +213,31 @@ class CudaState(TypedSimpleState):
             self._said = self.plan.device.allocate(_STATUS_BYTES), self.plan.device.pinned(_STATUS_BYTES)
         return self._said
 
-    def _made(self, segment: Segment, addresses: Mapping[Storage, int], symbols: Mapping[str, int]) -> Ready:
+    def _made(
+        self, segment: Segment, addresses: Mapping[Storage, int], symbols: Mapping[str, int], ends: Ends
+    ) -> Ready:
         stream, copies = self._its_stream(), dict[OutletId, tuple[Pinned, Array]]()
         for step in segment.steps:
-            if isinstance(step, Upload | Download):
+            if isinstance(step, Upload | Download) and (type(step), step.outlet) not in ends:
                 copies[step.outlet] = self._pinned_for(step, symbols)
         status = self._status() if may_refuse(segment) else None
         with stream.capture() as capture:
             if status is not None:
                 stream.clear(status[0].address, status[0].size)
             for step in segment.steps:
-                if isinstance(step, Upload | Download):
-                    self._copy(step, copies[step.outlet], addresses, symbols)
-                else:
+                if isinstance(step, Launch):
                     self._launch(step, addresses, symbols)
+                elif (end := ends.get((type(step), step.outlet))) is not None:
+                    self._copy_there(step, end, addresses, symbols)
+                else:
+                    self._copy(step, copies[step.outlet], addresses, symbols)
             if status is not None:
                 stream.copy_to_host(status[1].address, status[0].address, status[0].size)
         said = None if status is None else status[1].array(np.dtype(np.int32), (1,))
-        of = {kind: tuple((o, copies[o][1]) for o in _outlets(segment, kind)) for kind in (Upload, Download)}
+        of = {
+            kind: tuple((one, copies[one][1]) for one in _outlets(segment, kind) if (kind, one) not in ends)
+            for kind in (Upload, Download)
+        }
         return Ready(capture.graph, of[Upload], of[Download], tuple(pinned for pinned, _ in copies.values()), said)
 
     def _copy(
@@ -219,6 +253,14 @@ class CudaState(TypedSimpleState):
             stream.copy_to_device(address, pinned.address, array.nbytes)
         elif array.nbytes:
             stream.copy_to_host(pinned.address, address, array.nbytes)
+
+    def _copy_there(
+        self, step: Upload | Download, end: DeviceArray, addresses: Mapping[Storage, int], symbols: Mapping[str, int]
+    ) -> None:
+        address = addresses[step.view.storage] + evaluate(step.view.address.offset, symbols)
+        target, source = (address, end.address) if isinstance(step, Upload) else (end.address, address)
+        if end.nbytes:
+            self._its_stream().copy_on_device(target, source, end.nbytes)
 
     def _launch(self, step: Launch, addresses: Mapping[Storage, int], symbols: Mapping[str, int]) -> None:
         bound = bind_launch(step, self.plan.program, addresses, symbols)

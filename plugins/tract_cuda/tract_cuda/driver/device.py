@@ -33,6 +33,9 @@ _NON_BLOCKING: Final = 1
 _RELAXED: Final = 2
 """How a stream is captured: memory may be freed meanwhile, and what other threads do does not matter."""
 
+_UNTIMED: Final = 2
+"""Of an event that nobody asks when it was."""
+
 _EXTERNAL: Final = 1
 """How an event is recorded by a graph, rather than being an edge in it."""
 
@@ -108,6 +111,11 @@ class Device:
         """Copy an array without gaps to the device, now."""
         self.enter()
         self.driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes)
+
+    def read(self, array: Array, address: int) -> None:
+        """Fill an array without gaps from the device, now."""
+        self.enter()
+        self.driver.cuMemcpyDtoH(array.ctypes.data, address, array.nbytes)
 
     # ---- work
 
@@ -200,6 +208,18 @@ class Stream:
     def copy_to_host(self, target: int, address: int, size: int) -> None:
         """Copy memory of the device to pinned memory."""
         self._driver.cuMemcpyDtoHAsync(target, address, size, self.handle)
+
+    def copy_on_device(self, target: int, source: int, size: int) -> None:
+        """Copy memory of the device to other memory of it."""
+        self._driver.cuMemcpyDtoDAsync(target, source, size, self.handle)
+
+    def wait_for(self, handle: int) -> None:
+        """Do nothing more before another stream, by its handle, has done what is in it now."""
+        self.device.enter()
+        event = self._driver.handle("cuEventCreate", _UNTIMED)
+        self._driver.cuEventRecordWithFlags(event, handle, 0)
+        self._driver.cuStreamWaitEvent(self.handle, event, 0)
+        self._driver.cuEventDestroy(event)  # once it was reached
 
     def clear(self, address: int, size: int) -> None:
         """Set memory of the device to zeros."""
