@@ -93,6 +93,13 @@ def test_few_queries_and_long_ones_are_products(queries, depth) -> None:
     assert not {"attention", "attention_mma"} & set(names_of(model))
 
 
+@pytest.mark.parametrize(("kind", "depth"), [("f32", 8), ("f16", 16)])
+def test_positions_of_64_bits(kind, depth) -> None:
+    arrays = arrays_for(HEADS, {"b": 1, "h": 2, "q": 17, "k": 20, "d": depth}, kind)
+    model = wired(HEADS, [",".join(map(str, one.shape)) for one in arrays], kind)
+    np.testing.assert_array_equal(run(model, *arrays, wide=True)[0], run(model, *arrays)[0])
+
+
 def test_products_wait_for_masks_and_values() -> None:
     names = names_of(transformer(2))
     assert names.count("attention") == 2
