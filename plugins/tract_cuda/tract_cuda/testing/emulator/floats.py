@@ -13,8 +13,6 @@ NARROW: Final = ("f16", "bf16")
 PAIRS: Final = {"f16x2": "f16", "bf16x2": "bf16"}
 ALL: Final = (*FLOATS, "bf16", *PAIRS)
 
-Compute = Callable[..., str]
-
 
 def wide_of(kind: str) -> str:
     """The type in which LLVM computes with a type: halves as floats."""

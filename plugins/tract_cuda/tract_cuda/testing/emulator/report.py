@@ -50,7 +50,6 @@ MESSAGES: Final[Mapping[str, str]] = {
     "mask": "it does something together with lanes among which it is not: {first:#x}",
     "local": "it {does} {bytes} bytes at {address} of its own memory, which is outside or no multiple of {bytes}",
     "copies": "it has more copies on their way than can be kept",
-    "differs": "it does with its warp what the lanes of it say differently",
     "trap": "it gives up (trap)",
 }
 _WAITS: Final = {AT_BARRIER: "a barrier", TOGETHER: "the lanes of its warp", GROUP: "the threads of its group of warps"}

@@ -26,13 +26,3 @@ BITS: Final = {
 
 FLOATS: Final = {"f16": "half", "f32": "float", "f64": "double"}
 """Those that LLVM computes in."""
-
-
-def is_type(word: str) -> bool:
-    """Whether a modifier is a type."""
-    return word in BITS
-
-
-def ir_of(kind: str) -> str:
-    """The type in which LLVM holds a value: integers, but for floats that it computes in."""
-    return FLOATS.get(kind, f"i{BITS[kind]}")

@@ -13,7 +13,7 @@ from tract_cuda.testing.emulator.errors import UnknownPtx
 from tract_cuda.testing.emulator.helpers import HELPERS
 from tract_cuda.testing.emulator.machine.layout import LAUNCH, THREAD, TOGETHER, TURN
 from tract_cuda.testing.emulator.parse import Statement, split
-from tract_cuda.testing.emulator.types import BITS, FLOATS, ir_of
+from tract_cuda.testing.emulator.types import BITS, FLOATS
 
 _SPECIAL: Final = {
     **{f"%{name}.{axis}": f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"},
@@ -401,6 +401,3 @@ def number(text: str, kind: str) -> int | None:
 def _narrowed(held: int, width: int, bits: int) -> int:
     value = struct.unpack("<d" if width == 64 else "<f", held.to_bytes(width // 8, "little"))[0]
     return int.from_bytes(struct.pack({32: "<f", 16: "<e"}[bits], value), "little")
-
-
-__all__ = ["Operation", "Row", "Writer", "ir_of", "listed", "number"]

@@ -167,7 +167,6 @@ class Product:
     right: str
     sums: str
     result: str
-    finite: bool
 
     @property
     def kind(self) -> str:
@@ -356,7 +355,7 @@ def _seed(w: Writer) -> str:
 
 
 def _mma(w: Writer, op: Operation) -> None:
-    if op.has("sp", "xor", "popc") or any(one not in (*_ELEMENTS, "f32", "s32") for one in op.kinds):
+    if op.has("sp", "xor", "popc", "satfinite") or any(one not in (*_ELEMENTS, "f32", "s32") for one in op.kinds):
         raise op.unknown("such products are not known")
     result, left, right, sums = op.kinds
     shape = shape_of(op)
@@ -364,7 +363,7 @@ def _mma(w: Writer, op: Operation) -> None:
         raise op.unknown("products of such a shape are not known")
     if not op.has("row") or not op.has("col"):
         raise op.unknown("the left factor is by rows, and the right one by columns")
-    what = Product(shape, left, right, sums, result, op.has("satfinite"))
+    what = Product(shape, left, right, sums, result)
     given = [one for operand in op.operands[1:4] for one in listed(operand)]
     if len(given) != sum(what.registers[:3]):
         raise op.unknown(f"it has {len(given)} registers instead of {sum(what.registers[:3])}")

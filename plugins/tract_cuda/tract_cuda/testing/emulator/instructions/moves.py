@@ -86,13 +86,11 @@ def _testp(w: Writer, op: Operation) -> None:
     kind = op.kind
     value = w.get(op.operands[1], kind)
     size = w.intrinsic(f"llvm.fabs.{kind}", FLOATS[kind], f"{FLOATS[kind]} {value}")
-    least = w.double({"f32": 2.0**-126, "f64": 2.0**-1022}[kind])
     tests = {
         "finite": ("olt", "0x7FF0000000000000"),
         "infinite": ("oeq", "0x7FF0000000000000"),
         "number": ("ord", "0.0"),
         "notanumber": ("uno", "0.0"),
-        "subnormal": ("olt", least),
     }
     word, bound = tests.get(op.words[0], ("", ""))
     if not word:

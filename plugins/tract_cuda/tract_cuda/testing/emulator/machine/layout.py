@@ -113,15 +113,9 @@ PROBLEMS: Final = (
     "mask",
     "local",
     "copies",
-    "differs",
     "trap",
     "pending",
     "arrivals",
     "made",
 )
 """What can go wrong; `report.MESSAGES` says it in words."""
-
-
-def problem(name: str) -> int:
-    """Its number."""
-    return PROBLEMS.index(name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import POINTER, Function
-from tract_llvm.language.types import I32, I64, ElementType, ir_type
+from tract_llvm.language.types import I64, ElementType, ir_type
 from tract_llvm.language.values import Value
 from tract_llvm.llvm import ir
 
@@ -65,10 +65,6 @@ class Native(Function):
         with self.loop("fill", count) as place:
             self.memory(target, BYTE)[place] = self.constant(byte, BYTE)
 
-    def both(self, one: Value, other: Value) -> Value:
-        """Whether both hold."""
-        return one & other
-
     def complain(self, thread: Record, what: str, line: Value, **details: Value) -> None:
         """Keep what went wrong, unless something did before."""
         launch = self.record(LAUNCH, thread["launch"])
@@ -80,7 +76,6 @@ class Native(Function):
 
 
 BYTE: Final = ElementType("u8", "u", 8)
-WORD32: Final = I32
 
 
 class Record:
@@ -106,7 +101,3 @@ class Record:
 def thread_of(k: Native, address: Value) -> Record:
     """The thread at an address."""
     return k.record(THREAD, address)
-
-
-Write = Callable[[Any], None]
-"""Writes functions of the machine into a module."""
