@@ -58,6 +58,14 @@ def numbers_of(loops: Sequence[Loop], tensors: Mapping[str, View]) -> dict[str, 
     return given
 
 
+def strides_of(tensors: Mapping[str, View]) -> dict[str, View | Dim]:
+    """What kernels are told of tensors whose axes they know."""
+    given: dict[str, View | Dim] = {}
+    for name, view in tensors.items():
+        given |= {name: view, **{f"{name}.{axis}": stride for axis, stride in enumerate(view.strides)}}
+    return given
+
+
 def launch_over(
     site: Site,
     plan: KernelPlan,

@@ -15,7 +15,9 @@ from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
 from tract_cuda.kernels.deconv import DeconvPlan
 from tract_cuda.lower.kinds import why_carried
+from tract_cuda.lower.pool import along, in_order
 from tract_cuda.lowering import Site
+from tract_cuda.positions import strides_of
 from tract_cuda.table import CUDA
 
 ROWS = Rows()
@@ -32,28 +34,17 @@ def lower_deconv(op: Deconv, site: Site) -> str | None:
     (x, weights, bias), rank = site.inputs(), op.pool.rank
     axes = op.pool.transposed_plan(op, x.shape, op.adjustments)
     result = site.lowering.new_like(site.outlet, x)
-    data, target = (_in_order(op, one) for one in (x, result))
+    data, target = (in_order(op.pool, one) for one in (x, result))
     start, kernel = op.kernel_format.h_axis, op.kernel_format
     weights = weights.transposed([kernel.o_axis(rank + 2), kernel.i_axis(rank + 2), *range(start, start + rank)])
     channels, count = target.shape[-1], product(target.shape)
     bias = bias if bias.shape else replace(bias, shape=(1,), strides=(1,))
     given: dict[str, View | Dim] = {"count": count, "outputs": channels // op.group, "inputs": weights.shape[1]}
     given |= {f"size{axis}": size for axis, size in enumerate(target.shape)}
-    for number, one in enumerate(axes):
-        given |= {f"input{number}": one.input, f"before{number}": one.before}
-        given |= {f"stride{number}": one.window.stride, f"dilation{number}": one.window.dilation}
+    given |= along(axes)
     tensors = {"data": data, "result": target, "weights": weights, "bias": bias.stretched((channels,))}
-    for name, view in tensors.items():
-        given |= {name: view, **{f"{name}.{axis}": stride for axis, stride in enumerate(view.strides)}}
+    given |= strides_of(tensors)
     window, order = tuple(one.window.kernel for one in axes), memory_order(target) or tuple(range(rank + 2))
     plan = DeconvPlan(x.element, weights.element, result.element, sums, window, order)
     site.launch(plan, [ceil_div(count, plan.threads)], given, [result])
     return None
-
-
-def _in_order(op: Deconv, view: View) -> View:
-    """With a batch, and the channels last."""
-    layout, rank = op.pool.data_format, op.pool.rank
-    if not layout.has_n:
-        view = replace(view, shape=(1, *view.shape), strides=(0, *view.strides))
-    return view.transposed((0, *range(2, 2 + rank), 1)) if layout.channels_first else view

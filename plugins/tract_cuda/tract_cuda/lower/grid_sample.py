@@ -12,6 +12,7 @@ from tract_cuda.kernels.grid_sample import GridSamplePlan
 from tract_cuda.lower.check import refusing
 from tract_cuda.lower.kinds import why_carried
 from tract_cuda.lowering import Site
+from tract_cuda.positions import strides_of
 from tract_cuda.table import CUDA
 
 ROWS = Rows()
@@ -39,8 +40,7 @@ def lower_grid_sample(op: GridSample, site: Site) -> str | None:
     given: dict[str, View | Dim] = {"count": count, "channels": image.shape[1], "size0": result.shape[0]}
     given |= {f"size{1 + axis}": size for axis, size in enumerate(spatial)}
     given |= {f"input{axis}": size for axis, size in enumerate(image.shape[2:])}
-    for name, view in (("image", image), ("grid", grid), ("result", result)):
-        given |= {name: view, **{f"{name}.{axis}": stride for axis, stride in enumerate(view.strides)}}
+    given |= strides_of({"image": image, "grid": grid, "result": result})
     refusing(site, [(comparison(size, "==", 0), 0) for size in image.shape[2:]])
     plan = GridSamplePlan(image.element, grid.element, axes, op.mode, op.padding_mode, op.align_corners)
     site.launch(plan, [ceil_div(count, plan.threads)], given, [result])
