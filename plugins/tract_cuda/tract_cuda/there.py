@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
@@ -16,15 +16,31 @@ from tract_core.plugins.keys import Array
 from tract_cuda.arrays import DeviceArray, seen
 from tract_cuda.driver.device import Stream
 from tract_cuda.program import Download, Upload
-from tract_cuda.segments import Segment
-
-if TYPE_CHECKING:
-    from tract_cuda.plan import CudaPlan
+from tract_cuda.segments import Piece, Segment
 
 Ends = Mapping[tuple[type[Upload | Download], OutletId], DeviceArray]
 """The other ends of copies that do not go to the host."""
 
 NO_ENDS: Final[Ends] = MappingProxyType({})
+
+
+class Pieces(Protocol):
+    """What is asked of a plan."""
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """All that is done, in order."""
+        ...
+
+    @property
+    def inputs(self) -> Sequence[OutletId]:
+        """Those of the model."""
+        ...
+
+    @property
+    def outputs(self) -> Sequence[OutletId]:
+        """Those of the model."""
+        ...
 
 
 @frozen
@@ -56,7 +72,7 @@ def ends_of(kind: type[Upload | Download], outlets: Sequence[OutletId], arrays: 
     return {(kind, outlet): one for outlet, one in zip(outlets, arrays, strict=False) if one is not None}
 
 
-def turn_there(plan: CudaPlan, inputs: Any, out: Any) -> Turn | None:
+def turn_there(plan: Pieces, inputs: Any, out: Any) -> Turn | None:
     """The turn that was asked for; ``None`` where nothing lies on the device, or not all of the model runs there."""
     given, filled = _listed(inputs), None if out is None else _listed(out)
     if given is None or (out is not None and filled is None) or len(given) != len(plan.inputs):
@@ -91,7 +107,7 @@ def _lies_there(value: Any) -> bool:
     return hasattr(value, "__cuda_array_interface__")
 
 
-def _whole(plan: CudaPlan) -> Segment | None:
+def _whole(plan: Pieces) -> Segment | None:
     """The only piece of a plan, if it has no other, and gives all outputs."""
     piece = plan.pieces[0] if len(plan.pieces) == 1 else None
     if not isinstance(piece, Segment):
