@@ -19,6 +19,7 @@ from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.einsum import EinSum
+from tract_core.ops.iff import Iff
 from tract_core.ops.softmax import Softmax
 from tract_core.testing.networks import transformer
 
@@ -26,8 +27,13 @@ HEADS = "bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd"
 SHARED = "bhqd,bkd->bhqk", "bhqk,bkd->bhqd"
 
 
-def wired(forms: Sequence[str], facts: Sequence[str], kind: str = "f32") -> TypedModel:
-    """The softmax of products, scaled, and with a mask if there is a fact for one, times values."""
+def wired(
+    forms: Sequence[str], facts: Sequence[str], kind: str = "f32", *, seen: np.ndarray | None = None
+) -> TypedModel:
+    """The softmax of products, scaled, and with a mask if there is a fact for one, times values.
+
+    ``seen``: which keys queries see; all others are -inf.
+    """
     model, acc = TypedModel(), DatumType[kind.upper()]
     sources = [
         model.add_source(f"x{number}", parse_typed_fact(f"{fact},{kind}", model.symbols))
@@ -38,6 +44,9 @@ def wired(forms: Sequence[str], facts: Sequence[str], kind: str = "f32") -> Type
     (scores,) = model.wire_node("scaled", Mul(), [scores, scale])
     for mask in sources[3:]:
         (scores,) = model.wire_node("masked", Add(), [scores, mask])
+    if seen is not None:
+        never = model.add_const("never", np.full((1, 1, 1, 1), -np.inf, acc.numpy))
+        (scores,) = model.wire_node("seen", Iff(), [model.add_const("which", seen[None, None]), scores, never])
     (shares,) = model.wire_node("shares", Softmax((3,)), [scores])
     model.set_outputs(model.wire_node("mixed", EinSum(AxesMapping.parse(forms[1]), acc), [shares, sources[2]]))
     return model
@@ -91,6 +100,22 @@ def test_masks_are_added_along(shape) -> None:
 def test_few_queries_and_long_ones_are_products(queries, depth) -> None:
     model = wired(HEADS, [f"2,{queries},3,{depth}", f"2,33,3,{depth}", f"2,33,3,{depth}"])
     assert not {"attention", "attention_mma"} & set(names_of(model))
+
+
+@pytest.mark.parametrize(("kind", "depth"), [("f32", 8), ("f16", 16)])
+def test_later_keys_are_left_out_by_booleans(kind, depth) -> None:
+    """The first query sees one key; a query that sees none gives what is no number, as the softmax does."""
+    arrays = arrays_for(HEADS, {"b": 1, "h": 2, "q": 35, "k": 35, "d": depth}, kind)
+    seen = np.tri(35, dtype=bool)
+    seen[7] = False
+    model = wired(HEADS, [",".join(map(str, one.shape)) for one in arrays], kind, seen=seen)
+    assert len(names_of(model)) == 1
+    (found,) = run(model, *arrays)
+    with np.errstate(invalid="ignore"):
+        wanted = expected(HEADS, [*arrays, np.where(seen, 0, -np.inf)])
+    tolerance = 1e-5 if kind == "f32" else 4e-3
+    assert np.isnan(wanted).any(axis=(2, 3)).nonzero()[1].tolist() == [7]
+    np.testing.assert_allclose(found.astype("f8"), wanted, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(("kind", "depth"), [("f32", 8), ("f16", 16)])
