@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from tract_core.errors import RunError, Unsupported
 from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import refuse_missing
-from tract_cuda.driver.device import MULTIPROCESSORS, Device, capability_of, device_of
+from tract_cuda.driver.device import MULTIPROCESSORS, Device, capability_of, device_of, memory_of
 from tract_cuda.driver.library import native
 from tract_cuda.language.arch import ARCHS, Arch, arch_for, arch_named
 from tract_cuda.lowering import Target
 from tract_cuda.plan import CudaPlan
+
+LEAST_BYTES: Final = 512 << 20
+"""What the driver takes of a device for itself, and room for small models."""
 
 
 @frozen
@@ -41,10 +44,10 @@ class CudaRuntime:
             count = driver.number("cuDeviceGetCount")
             if self.device >= count:
                 return f"there is no GPU {self.device}, but {count}"
-            capability = capability_of(driver, driver.number("cuDeviceGet", self.device))
+            handle = driver.number("cuDeviceGet", self.device)
+            return _why_too_old(capability_of(driver, handle)) or _why_too_small(memory_of(driver, handle))
         except RunError as error:
             return error.problem
-        return _why_too_old(capability)
 
     def prepare(self, model: TypedModel) -> CudaPlan:
         """Compile a model. Raises Unsupported, naming every operator that has neither a kernel nor NumPy meaning."""
@@ -57,6 +60,12 @@ class CudaRuntime:
         if found is None:
             raise Unsupported(_why_too_old(device.capability) or "there are no kernels for this GPU")
         return found
+
+
+def _why_too_small(size: int) -> str | None:
+    if size >= LEAST_BYTES:
+        return None
+    return f"the GPU has {size >> 20} MiB of memory, {LEAST_BYTES >> 20} or more are wanted"
 
 
 def _why_too_old(capability: int) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from tract_cuda.driver import library
 from tract_cuda.driver.library import Driver
@@ -10,15 +12,20 @@ from tract_cuda.testing import virtual
 from tract_cuda.testing.virtual import VirtualGpu
 
 
+@pytest.fixture(autouse=True)
+def _no_driver_is_known() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]: pytest uses it
+    library.native.cache_clear()
+    yield
+    library.native.cache_clear()
+
+
 @pytest.fixture
 def named(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    library.native.cache_clear()
     monkeypatch.setenv(library.VARIABLE, "tract_cuda.testing.virtual:VirtualGpu")
     return monkeypatch
 
 
 def test_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    library.native.cache_clear()
     monkeypatch.setenv(library.VARIABLE, "libnone.so")
     assert (CudaRuntime().why_unusable() or "").startswith("there is no driver of CUDA here: libnone.so")
 
@@ -36,6 +43,11 @@ def test_a_device_that_is_not_there(named: pytest.MonkeyPatch) -> None:
 def test_a_device_that_is_too_old(named: pytest.MonkeyPatch) -> None:
     named.setattr(virtual, "ATTRIBUTES", {**virtual.ATTRIBUTES, 75: 7, 76: 5})
     assert CudaRuntime().why_unusable() == "the GPU has compute capability 7.5, 8.0 or newer is wanted"
+
+
+def test_a_device_that_is_too_small(named: pytest.MonkeyPatch) -> None:
+    named.setattr("tract_cuda.runtime.native", lambda: Driver(VirtualGpu(memory=100 << 20)))
+    assert CudaRuntime().why_unusable() == "the GPU has 100 MiB of memory, 512 or more are wanted"
 
 
 def test_looking_opens_no_device(named: pytest.MonkeyPatch) -> None:

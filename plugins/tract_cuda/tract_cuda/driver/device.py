@@ -93,7 +93,7 @@ class Device:
     @property
     def memory_bytes(self) -> int:
         """How much memory it has."""
-        return self.driver.handle("cuDeviceTotalMem", self._handle)
+        return memory_of(self.driver, self._handle)
 
     # ---- memory
 
@@ -308,6 +308,11 @@ def capability_of(driver: Driver, handle: int) -> int:
     """The compute capability of a device, times ten. The device is not opened."""
     major, minor = (driver.number("cuDeviceGetAttribute", one, handle) for one in (MAJOR, MINOR))
     return 10 * major + minor
+
+
+def memory_of(driver: Driver, handle: int) -> int:
+    """How many bytes of memory a device has. The device is not opened."""
+    return driver.handle("cuDeviceTotalMem", handle)
 
 
 @cache
