@@ -65,7 +65,7 @@ REGISTERS = {
     "vector f32": 56,
     "vector f16": 72,
     "attention f32": 184,
-    "attention f32 128": 224,
+    "attention f32 128": 255,
     "attention f16": 152,
     "attention f16 128": 192,
 }

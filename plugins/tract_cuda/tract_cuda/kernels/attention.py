@@ -22,6 +22,9 @@ from tract_cuda.language.kernel import Kernel, Parameter, sizes
 FACTORS: Final = ("query", "key", "value")
 
 _UNROLLED: Final = 8
+_AT_ONCE: Final = 4
+"""How many vectors a thread reads before it keeps them."""
+
 _ACCESS_BYTES: Final = 16
 
 
@@ -216,23 +219,40 @@ class _Attention:
         self._give(online, mixed)
 
     def _fetch(self, held: _Held, first: Value, count: Value) -> None:
-        """Rows of a factor into shared memory, zeros where there are none."""
+        """Rows of a factor into shared memory, zeros where there are none: several reads are on their way at once."""
+        whole, threads = held.rows * (held.length // self.plan.wide), self.plan.threads
+        starts = range(0, whole, threads)
+        for group in range(0, len(starts), _AT_ONCE):
+            numbers = [self.k.thread() + start for start in starts[group : group + _AT_ONCE]]
+            values = [self._read(held, first, count, number) for number in numbers]
+            for start, number, value in zip(starts[group : group + _AT_ONCE], numbers, values, strict=True):
+                if start + threads <= whole:
+                    self._keep(held, number, value)
+                else:
+                    with self.k.when(number < whole):
+                        self._keep(held, number, value)
+
+    def _read(self, held: _Held, first: Value, count: Value, number: Value) -> Value:
+        """A vector of a tile."""
         k, wide = self.k, self.plan.wide
         length = self.plan.depth if held.turned else self.plan.width
-        pieces = held.length // wide
-        whole = held.rows * pieces
-        with k.loop("copied", k.index(whole), k.thread(), self.plan.threads) as number:
-            row, spot = number // pieces, number % pieces * wide
-            inside = (first + row < count) & (spot < length)
-            place = held.begin + (first + row) * k.size(f"{held.name}.row") + spot * k.size(f"{held.name}.step")
-            vector = wide if wide > 1 else 0
-            value = k.read(held.memory, k.select(inside, place, place.like(0)), vector)
-            value = k.convert(value, self.sums)
-            value = k.select(inside, value, value.like(0))
-            if not held.turned:
-                k.write(held.shared, row * held.pitch + spot, value)
-            for lane in range(wide if held.turned else 0):
-                held.shared[(spot + lane) * held.pitch + row] = value.lane(lane) if vector else value
+        row, spot = self._spot(held, number)
+        inside = (row < held.rows) & (first + row < count) & (spot < length)
+        place = held.begin + (first + row) * k.size(f"{held.name}.row") + spot * k.size(f"{held.name}.step")
+        value = k.read(held.memory, k.select(inside, place, place.like(0)), wide if wide > 1 else 0)
+        value = k.convert(value, self.sums)
+        return k.select(inside, value, value.like(0))
+
+    def _keep(self, held: _Held, number: Value, value: Value) -> None:
+        row, spot = self._spot(held, number)
+        if not held.turned:
+            self.k.write(held.shared, row * held.pitch + spot, value)
+        for lane in range(self.plan.wide if held.turned else 0):
+            held.shared[(spot + lane) * held.pitch + row] = value.lane(lane) if value.lanes else value
+
+    def _spot(self, held: _Held, number: Value) -> tuple[Value, Value]:
+        pieces = held.length // self.plan.wide
+        return number // pieces, number % pieces * self.plan.wide
 
     def _summed(self, sums: Sequence[Sequence[Variable]], count: int, rows: _Held | Buffer, columns: _Held) -> None:
         """Add products of rows and columns over so many positions, which lie one behind the other in both."""
