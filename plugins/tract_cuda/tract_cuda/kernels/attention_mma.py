@@ -38,6 +38,7 @@ class AttentionMmaPlan:
 
     ``keys``, ``depth`` and ``width`` are multiples of 16. Rows of all tensors lie in pieces of 16 bytes, at multiples
     of which they begin; their steps are 1.
+    ``rank``: how many loops over pairs there are; ``powers``: what becomes of scores; ``result``: the type of results.
     """
 
     warps: int

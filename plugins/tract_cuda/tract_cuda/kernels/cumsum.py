@@ -47,6 +47,7 @@ class RunningPlan:
     """One thread for one row, in so many loops. ``kind``: how elements are joined, a key of `JOINED`.
 
     ``exclusive``: whether each element is left out of what it is joined to.
+    ``rank``: how many loops there are.
     """
 
     kind: type[Running]
@@ -84,7 +85,10 @@ class RunningPlan:
 
 @frozen
 class ScanPlan:
-    """One block for one row, in so many loops. ``kind``, ``exclusive``: as in `RunningPlan`."""
+    """One block for one row, in so many loops. ``kind``, ``exclusive``: as in `RunningPlan`.
+
+    ``rank``: how many loops there are; ``threads``: of a block.
+    """
 
     kind: type[Running]
     element: ElementType

@@ -21,6 +21,7 @@ class FftPlan:
 
     ``source``, ``target``: the types of the parts of numbers; ``computed``: of sums. ``windowed``: whether what is read
     is multiplied by a number for each position.
+    ``rank``: how many loops over rows there are; ``radix``: how many numbers are joined to one.
     """
 
     source: ElementType

@@ -42,6 +42,7 @@ class GatherPlan:
     """One thread for ``lanes`` neighbours, in so many loops. ``index``: the type of positions.
 
     ``coordinates``: how many of them name a place. One beyond its axis is told.
+    ``rank``: how many loops there are.
     """
 
     element: ElementType
@@ -80,7 +81,10 @@ class GatherPlan:
 
 @frozen
 class InsidePlan:
-    """Looks whether positions are inside, where there is nothing to pick."""
+    """Looks whether positions are inside, where there is nothing to pick.
+
+    ``index``: their type; ``rank``: how many loops there are; ``coordinates``: how many name a place.
+    """
 
     index: ElementType
     rank: int

@@ -27,6 +27,7 @@ class GridSamplePlan:
     """One thread for one place of the grid, and some channels one after the other.
 
     ``element``: of the image and the result; ``grid``: of the coordinates. ``axes``: how many spatial ones.
+    ``mode``, ``align_corners``: as the operator has them; ``padding``: what is read outside.
     """
 
     element: ElementType

@@ -17,6 +17,7 @@ class LrnPlan:
     """One thread for one element. ``axis``: the loop over channels, ``window`` of which count, here and around.
 
     ``alpha``, ``beta``, ``bias``: as the operator has them.
+    ``rank``: how many loops there are.
     """
 
     element: ElementType

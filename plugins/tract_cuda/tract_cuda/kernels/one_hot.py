@@ -13,7 +13,10 @@ from tract_cuda.language.kernel import Kernel, Parameter
 
 @frozen
 class OneHotPlan:
-    """One thread for one element. ``axis``: the loop over the new one; ``index``: the type of the numbers."""
+    """One thread for one element. ``axis``: the loop over the new one; ``index``: the type of the numbers.
+
+    ``rank``: how many loops there are.
+    """
 
     element: ElementType
     index: ElementType

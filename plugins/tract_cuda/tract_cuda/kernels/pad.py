@@ -20,6 +20,7 @@ class PadPlan:
     """One thread for ``lanes`` neighbours of the result. ``grown``: the loops over axes that grow.
 
     ``mode``: where elements outside come from, a key of `_INSIDE`; ``None`` for one number.
+    ``rank``: how many loops there are.
     """
 
     element: ElementType

@@ -124,6 +124,7 @@ class ResizePlan:
     ``taps``: how many elements are read along each, ``None`` where arguments say it. ``computed``: the type of the
     sums; ``weighted``: whether there are weights, else one element is read. ``crops``: whether positions of which a
     table says -1 get a number.
+    ``rank``: how many loops there are.
     """
 
     element: ElementType

@@ -36,7 +36,10 @@ COMBINED: Final[Mapping[str, Callable[[Value, Value], Value]]] = {
 
 @frozen
 class LinkPlan:
-    """One thread for one update, in so many loops. ``index``: the type of numbers, so many of which name a place."""
+    """One thread for one update, in so many loops. ``index``: the type of numbers, so many of which name a place.
+
+    ``rank``: how many loops there are; ``coordinates``: how many numbers name a place.
+    """
 
     index: ElementType
     rank: int
@@ -165,7 +168,10 @@ class _Merge:
 
 @frozen
 class ScatterPlan:
-    """One thread for one element of the result, in so many loops. ``reduction``: a key of `COMBINED`, or ``"none"``."""
+    """One thread for one element of the result, in so many loops. ``reduction``: a key of `COMBINED`, or ``"none"``.
+
+    ``rank``: how many loops there are.
+    """
 
     element: ElementType
     rank: int

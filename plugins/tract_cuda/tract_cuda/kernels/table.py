@@ -13,7 +13,10 @@ from tract_cuda.language.kernel import Kernel, Parameter
 
 @frozen
 class TablePlan:
-    """One thread for one byte, in so many loops. ``element``: of the table."""
+    """One thread for one byte, in so many loops. ``element``: of the table.
+
+    ``rank``: how many loops there are.
+    """
 
     element: ElementType
     rank: int

@@ -25,6 +25,7 @@ class TopkPlan:
     """One thread for one element, in so many loops over rows. ``count``: the type in which the run says how many.
 
     It refuses where so many were not announced.
+    ``largest``: whether the largest ones come first; ``rank``: how many loops there are.
     """
 
     element: ElementType

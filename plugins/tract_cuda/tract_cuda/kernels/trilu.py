@@ -13,7 +13,10 @@ from tract_cuda.language.kernel import Kernel, Parameter
 
 @frozen
 class TriluPlan:
-    """One thread for one element; the last two loops are rows and columns. ``diagonal``: the type of its number."""
+    """One thread for one element; the last two loops are rows and columns. ``diagonal``: the type of its number.
+
+    ``upper``: which triangle stays; ``rank``: how many loops there are.
+    """
 
     element: ElementType
     diagonal: ElementType

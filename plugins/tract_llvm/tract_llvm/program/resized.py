@@ -23,6 +23,7 @@ class ResizedAxis:
 
     ``region``: what is resized of it, where a crop is asked for. ``taps``: how many elements are blended, where that
     was read.
+    ``place``: which axis it is.
     """
 
     place: int

@@ -44,6 +44,7 @@ class Range:
 
     ``written``: an array of one byte for each of it, not 0 where it was written; reading others is an error, and
     writes set it. ``None``: all of it may be read.
+    ``begin``: its address; ``bytes``: how long it is.
     """
 
     begin: int
@@ -59,6 +60,7 @@ class Job:
     ``order``: 0 for threads and blocks from the first to the last, 1 from the last to the first, others are seeds of
     random orders. ``resident``: blocks that are there at once; 0 for some. ``strict``: whether shared memory is
     watched.
+    ``parameters``: as they lie in memory.
     """
 
     entry: int

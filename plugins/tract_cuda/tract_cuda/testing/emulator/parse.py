@@ -13,7 +13,10 @@ from tract_cuda.testing.emulator.types import BITS
 
 @frozen
 class Parameter:
-    """What a kernel is called with. ``offset``, ``bytes``: where it lies among all parameters."""
+    """What a kernel is called with. ``offset``, ``bytes``: where it lies among all parameters.
+
+    ``name``: as the text has it.
+    """
 
     name: str
     offset: int
@@ -25,6 +28,7 @@ class Variable:
     """Memory that is declared. ``space``: as in PTX. ``bytes``: ``None`` for that whose size a launch says.
 
     ``content``: what is in it at first, if that is said.
+    ``name``: as the text has it; ``align``: bytes at multiples of which it begins.
     """
 
     name: str
@@ -40,6 +44,7 @@ class Statement:
 
     ``opcode``: up to the first point; ``modifiers``: what stands behind, from point to point. ``line``: in the text,
     from 1 on.
+    ``operands``: what stands between commas.
     """
 
     text: str
@@ -52,7 +57,10 @@ class Statement:
 
 @frozen
 class Label:
-    """A place in the code that branches go to. ``targets``: where it is a table of labels, those."""
+    """A place in the code that branches go to. ``targets``: where it is a table of labels, those.
+
+    ``name``: without its colon.
+    """
 
     name: str
     targets: tuple[str, ...] = ()
@@ -60,7 +68,10 @@ class Label:
 
 @frozen
 class Entry:
-    """A kernel. ``registers``: their types. ``threads``: of a block, as it demands or bounds; 0 where it does not."""
+    """A kernel. ``registers``: their types. ``threads``: of a block, as it demands or bounds; 0 where it does not.
+
+    ``name``: of the kernel; ``body``: its code; ``exact_threads``, ``most_threads``: of a block.
+    """
 
     name: str
     parameters: Sequence[Parameter]
@@ -73,7 +84,10 @@ class Entry:
 
 @frozen
 class Module:
-    """What a text of PTX has. ``target``: the architecture that it is for."""
+    """What a text of PTX has. ``target``: the architecture that it is for.
+
+    ``entries``: the kernels by name; ``lines``: of the text.
+    """
 
     target: str
     variables: Sequence[Variable]

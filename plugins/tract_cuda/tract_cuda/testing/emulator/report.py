@@ -15,7 +15,10 @@ _WRITES: Final = 1
 
 @frozen
 class Found:
-    """What the machine kept. ``block``, ``thread``: where it happened, along all axes."""
+    """What the machine kept. ``block``, ``thread``: where it happened, along all axes.
+
+    ``line``: of the text; ``address``, ``bytes``: of the access; ``first``, ``second``: what else there is to say.
+    """
 
     what: str
     line: int

@@ -30,7 +30,10 @@ _ELEMENTS: Final = {
 
 @frozen
 class Shape:
-    """A product of so many rows, columns, and products to sum."""
+    """A product of so many rows, columns, and products to sum.
+
+    ``m``, ``n``, ``k``: these three.
+    """
 
     m: int
     n: int
@@ -160,7 +163,10 @@ def _stmatrix(w: Writer, op: Operation) -> None:
 
 @frozen
 class Product:
-    """A product of a warp. ``left``, ``right``: the types of the factors; ``sums``, ``result``: f32, f16 or s32."""
+    """A product of a warp. ``left``, ``right``: the types of the factors; ``sums``, ``result``: f32, f16 or s32.
+
+    ``finite``: whether sums stop at the ends of their type.
+    """
 
     shape: Shape
     left: str

@@ -45,7 +45,10 @@ class Factor:
 
 @frozen
 class GroupProduct:
-    """The product of four warps: [64, depth] times [depth, columns], added to sums in f32, f16 or s32."""
+    """The product of four warps: [64, depth] times [depth, columns], added to sums in f32, f16 or s32.
+
+    ``left``, ``right``: the factors; ``result``: the type of sums.
+    """
 
     shape: Shape
     left: Factor
@@ -79,7 +82,10 @@ def _field(w: Writer, name: str, thread: str = "%first") -> str:
 
 @frozen
 class Opened:
-    """What a descriptor says: where the matrix begins, two distances in bytes, and the width of its pattern."""
+    """What a descriptor says: where the matrix begins, two distances in bytes, and the width of its pattern.
+
+    ``start``, ``leading``, ``stride``: these, as values of LLVM.
+    """
 
     start: str
     leading: str
