@@ -14,11 +14,14 @@ from typing import Any, Final, NamedTuple
 from tract_core.plugins.descriptor import CORE
 
 DISTRIBUTIONS: Final = frozenset(
-    {CORE, *(f"tract-{name}" for name in ("compat", "cpu", "inferers", "llvm", "nnef", "onnx", "pulse", "torch"))}
+    {
+        CORE,
+        *(f"tract-{name}" for name in ("compat", "cpu", "cuda", "inferers", "llvm", "nnef", "onnx", "pulse", "torch")),
+    }
 )
 """All that there are."""
 
-_NEEDS: Final = {"tract-cpu": ("tract-llvm",), "tract-torch": ("tract-nnef",)}
+_NEEDS: Final = {"tract-cpu": ("tract-llvm",), "tract-cuda": ("tract-llvm",), "tract-torch": ("tract-nnef",)}
 """Which others, beside the core, a distribution needs: pip would look for them by name."""
 
 

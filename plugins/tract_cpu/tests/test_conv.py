@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tract_cpu.caches import Caches
 from tract_cpu.kernels.conv import ConvPlan
-from tract_cpu.kernels.plan_text import plan_text
 from tract_cpu.plan import CpuPlan
 from tract_cpu.products import direct
+from tract_llvm.elements.plan_text import plan_text
 from tract_llvm.isa import Isa
 
 from tract_core.data import DatumType

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tract_cpu.binding import Layout
 from tract_cpu.kernels.map import MapPlan
 from tract_cpu.memory import plan_memory
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import NativeStep, Program
-from tract_cpu.program.views import Address, Kind, Storage
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.types import F32
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import Address, Kind, Storage
 
 from tract_core.dims import symbol
 

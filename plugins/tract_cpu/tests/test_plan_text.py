@@ -13,9 +13,9 @@ from test_other_processors import NEON, kernels
 from tract_cpu.compile import Target, compiled
 from tract_cpu.kernels.code import code_of
 from tract_cpu.kernels.kernel import KernelPlan
-from tract_cpu.kernels.plan_text import plan_text
 from tract_cpu.program.program import NativeStep
 from tract_llvm.elements.expressions import Expression
+from tract_llvm.elements.plan_text import plan_text
 from tract_llvm.isa import ISAS
 from tract_llvm.language.types import F64, I8, ElementType
 

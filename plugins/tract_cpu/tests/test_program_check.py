@@ -12,8 +12,8 @@ from tract_cpu.compile import Target, program_of
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.program.check import check_program, faults
 from tract_cpu.program.program import Argument, ArgumentPlace, NativeStep, Program, Stage, StepNumber
-from tract_cpu.program.views import Address, Kind, Storage
 from tract_llvm.isa import ISAS
+from tract_llvm.program.views import Address, Kind, Storage
 
 from tract_core.dims import symbol
 from tract_core.model.typed import TypedModel

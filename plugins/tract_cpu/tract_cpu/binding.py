@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from tract_llvm.program.views import Address, Kind, Storage
 
 from tract_core.compile.arena import ArenaPlan
 from tract_core.dims import Dim, evaluate, symbols_of
@@ -34,7 +35,6 @@ from tract_cpu.program.program import (
     Program,
     StepNumber,
 )
-from tract_cpu.program.views import Address, Kind, Storage
 
 
 @frozen

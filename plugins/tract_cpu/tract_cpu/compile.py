@@ -17,6 +17,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final
 
+from tract_llvm.fuse.walk import Refused
 from tract_llvm.isa import Isa
 
 from tract_core.compile.arena import ArenaPlan
@@ -31,7 +32,6 @@ from tract_cpu.group.check import check_groups
 from tract_cpu.group.grouping import CpuGrouping
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import Known
-from tract_cpu.group.walk import Refused
 from tract_cpu.lay_out.check import check_layout
 from tract_cpu.lay_out.layout import Layout, lay_out
 from tract_cpu.lower.groups import GroupRefused, lower_groups

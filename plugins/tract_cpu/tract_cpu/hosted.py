@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tract_llvm.program.views import Kind, Storage
+
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_cpu.program.program import HostStep, NativeStep, Program, ReadStep, Step, touched
-from tract_cpu.program.views import Kind, Storage
 
 
 def gone_after(

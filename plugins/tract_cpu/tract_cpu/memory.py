@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tract_llvm.program.views import Kind
+
 from tract_core.compile.arena import ArenaPlan, lives_of, plan_arena
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.program.program import Program, touched
-from tract_cpu.program.views import Kind
 
 
 def plan_memory(program: Program) -> ArenaPlan:

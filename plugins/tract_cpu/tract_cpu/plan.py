@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tract_llvm.isa import Isa
 from tract_llvm.objects.library import library_of
+from tract_llvm.program.views import Kind, Storage, View
 
 from tract_core.data import Constant, Container
 from tract_core.dims import Dim, evaluate
@@ -56,7 +57,6 @@ from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, code_of_repeat, look_closer, repeat_of
 from tract_cpu.native.sharing import ALWAYS, Sharing
 from tract_cpu.program.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
-from tract_cpu.program.views import Kind, Storage, View
 from tract_cpu.state import CpuState, NativeState, Workplace
 from tract_cpu.timing import timings
 

@@ -51,10 +51,6 @@ _LOWERED: Final = (
 )
 """Modules of `tract_cpu.lower` that say which kernels compute an operator, one per family."""
 
-_NESTS: Final = ("norm", "reduce", "softmax")
-"""Modules of `tract_cpu.lower` that say what operators that reduce are made of."""
-
-
 _KINDS: Final = ("attention", "conv", "einsum", "elementwise")
 """Modules of `tract_cpu.lower` that say which kernels compute groups of some kinds."""
 
@@ -125,7 +121,6 @@ def tract_tables() -> Mapping[str, str]:
         "cpu_groups": "tract_cpu.group.start:GROUPS",
         "cpu_kinds": "tract_cpu.table:KINDS",
         "cpu_moves": "tract_cpu.table:MOVES",
-        "cpu_nests": "tract_cpu.group.nest:NESTS",
         "cpu_ranges": "tract_cpu.group.ranges:RANGES",
         "cpu_reads": "tract_cpu.program.reads:READS",
         "cpu_rules": "tract_cpu.native_form.table:RULES",
@@ -139,7 +134,6 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         "cpu_groups": [f"tract_cpu.group.{family}" for family in _GROUPS],
         "cpu_kinds": [f"tract_cpu.lower.{family}" for family in _KINDS],
         "cpu_moves": [f"tract_cpu.lower.{family}" for family in _LOWERED],
-        "cpu_nests": [f"tract_cpu.lower.{family}" for family in _NESTS],
         "cpu_reads": [f"tract_cpu.lower.{family}" for family in _READS],
         "cpu_ranges": [f"tract_cpu.group.{family}" for family in _RANGES],
         "cpu_rules": [f"tract_cpu.native_form.{family}" for family in _RULES],

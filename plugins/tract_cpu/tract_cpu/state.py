@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from tract_llvm.program.views import Kind, View, seen
 
 from tract_core.dims import evaluate
 from tract_core.errors import GraphError, RunError
@@ -27,7 +28,6 @@ from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
 from tract_cpu.program.program import HostStep, NativeStep, ReadStep, Step
 from tract_cpu.program.reads import Reading, number_name
-from tract_cpu.program.views import Kind, View, seen
 
 if TYPE_CHECKING:
     from tract_cpu.plan import CpuPlan

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from threading import RLock
 from typing import Any, Final
 
 from llvmlite import ir as _ir  # pyright: ignore[reportMissingTypeStubs] # it has none
 
 ir: Any = _ir
 """What modules are written with: Python and no more."""
+
+LOCK: Final = RLock()
+"""Held by the one thread that has LLVM compile: as llvmlite has it, it is not for several at once."""
 
 AS_WRITTEN: Final = "addresses as written"
 """The name of a module for which LLVM shall not look for cheaper ways to the addresses in its loops."""

@@ -11,6 +11,9 @@ from tract_core.plugins.index import read_index
 _FAMILIES: Final = ("elementwise", "binary", "transcendental", "quantize")
 """Modules of `tract_llvm.elements` that say how single elements are computed."""
 
+_NESTS: Final = ("norm", "reduce", "softmax")
+"""Modules of `tract_llvm.nests` that say what operators that reduce are made of."""
+
 
 @hookimpl
 def tract_api_version() -> str:
@@ -27,12 +30,15 @@ def tract_commands() -> Mapping[str, str]:
 @hookimpl
 def tract_tables() -> Mapping[str, str]:
     """What compilers over LLVM ask about operators."""
-    return {"elements": "tract_llvm.elements.expressions:ELEMENTS"}
+    return {"elements": "tract_llvm.elements.expressions:ELEMENTS", "nests": "tract_llvm.fuse.nest:NESTS"}
 
 
 def row_modules() -> Mapping[str, Sequence[str]]:
-    """How elements of the operators of the core are computed."""
-    return {"elements": [f"tract_llvm.elements.{family}" for family in _FAMILIES]}
+    """How elements of the operators of the core are computed, and what those that reduce are made of."""
+    return {
+        "elements": [f"tract_llvm.elements.{family}" for family in _FAMILIES],
+        "nests": [f"tract_llvm.nests.{family}" for family in _NESTS],
+    }
 
 
 @hookimpl

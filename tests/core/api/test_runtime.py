@@ -163,10 +163,10 @@ def test_an_unusable_default_is_not_replaced_in_silence() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("cuda", "it will come with tract-cuda, which is planned and cannot be installed yet"),
-        ("cuda", "it will come with tract-cuda, which is planned"),
+        ("cuda", "tract-cuda is installed, but not in use: 'tract plugins' says why"),
+        ("metal", "it will come with tract-metal, which is planned and cannot be installed yet"),
         ("metal", "it will come with tract-metal, which is planned"),
-        ("gpu", "it will come with tract-cuda or tract-metal, which are planned and cannot be installed yet"),
+        ("gpu", "tract-cuda is installed, but not in use"),
         ("referense", "did you mean 'reference'"),
         ("quantum", "'default' is the best CPU runtime that is installed"),
         ("REFERENCE", "did you mean 'reference'"),
@@ -190,6 +190,25 @@ def test_a_plugin_runs(affine: Maker) -> None:
     runnable = runtime.prepare(affine())
     assert runnable.run([np.ones((1, 3), np.float32)])[0].to_numpy().tolist() == [[2, 2, 2]]
     assert runnable.explain().runtime == "toy"
+
+
+def test_a_gpu_is_the_first_that_works() -> None:
+    tunable, toy = RuntimeOffer(f"{__name__}:Tunable"), RuntimeOffer(f"{__name__}:ToyRuntime")
+    unusable = RuntimeOffer(f"{__name__}:Unusable")
+    assert isinstance(runtime_for_name("gpu", _registry(metal=unusable, cuda=tunable)).backend, Tunable)
+    assert not isinstance(runtime_for_name("gpu", _registry(metal=toy, cuda=tunable)).backend, Tunable)
+    assert runtime_for_name("gpu(threads=3)", _registry(cuda=tunable)).options()["threads"] == 3
+    with pytest.raises(
+        PluginError, match=r"runtime 'cuda' does not work here: driver 470.*\n  hint: 'gpu-or-cpu' takes"
+    ):
+        runtime_for_name("gpu", _registry(cuda=unusable))
+
+
+def test_a_gpu_or_the_default_where_none_works() -> None:
+    unusable, tunable = RuntimeOffer(f"{__name__}:Unusable"), RuntimeOffer(f"{__name__}:Tunable")
+    assert isinstance(runtime_for_name("gpu-or-cpu", _registry(cuda=tunable)).backend, Tunable)
+    assert runtime_for_name("gpu-or-cpu", _registry(cuda=unusable)).name() == "reference"
+    assert runtime_for_name("gpu-or-cpu", _registry()).name() == "reference"
 
 
 def test_unusable_says_why() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from tract_llvm.elements.expressions import Composite, Expression
+
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
@@ -30,15 +32,14 @@ class Original:
 
 
 @frozen
-class Composed(TypedOp):
+class Composed(Composite):
     """What ``original`` computes of its inputs, which have one rank, and stretch.
 
-    ``expression``: that, as a `tract_llvm.elements.expressions.Expression`, of the elements at one position. Behind the
-    inputs come the arrays that are part of it.
+    ``expression``: that, of the elements at one position. Behind the inputs come the arrays that are part of it.
     """
 
     original: Original
-    expression: Any
+    expression: Expression
     by_element: ClassVar[bool] = True
 
     @property

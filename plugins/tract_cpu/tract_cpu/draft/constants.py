@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
+from tract_llvm.program.views import Kind
 
 from tract_core.data.stored import let_go
 from tract_core.errors import LimitExceeded
@@ -19,7 +20,6 @@ from tract_core.limits import current_budget
 from tract_core.plugins.keys import Array
 from tract_cpu.native.pool import threads_here
 from tract_cpu.program.program import Step, ViewStep, touched
-from tract_cpu.program.views import Kind
 
 MOST_THREADS = 4
 """So many fill any memory bus."""

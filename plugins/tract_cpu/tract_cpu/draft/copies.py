@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from tract_llvm.elements.elementwise import cast
 from tract_llvm.elements.expressions import Apply, Expression
 from tract_llvm.isa import Isa
+from tract_llvm.program.loops import collapsed
+from tract_llvm.program.views import View
 
 from tract_core.data import DatumType
 from tract_core.dims import ceil_div, product
@@ -14,9 +16,7 @@ from tract_core.ops.cast import Cast
 from tract_cpu.draft.map import map_step
 from tract_cpu.kernels.transpose import BLOCK, PIECE_BITS, TransposePlan
 from tract_cpu.program.arguments import arguments, each_loop
-from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View
 
 
 def copy_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> NativeStep:

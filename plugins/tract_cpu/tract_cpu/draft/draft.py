@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, TypeVar
 
+from tract_llvm.program.views import Kind, Storage, View
+
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -25,7 +27,6 @@ from tract_cpu.program.program import (
     Step,
     StepNumber,
 )
-from tract_cpu.program.views import Kind, Storage, View
 
 
 @dataclass(slots=True)

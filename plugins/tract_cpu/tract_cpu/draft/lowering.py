@@ -10,6 +10,7 @@ from typing import Any
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
+from tract_llvm.program.views import Kind, Storage, View
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, is_one, product, symbol
@@ -38,7 +39,6 @@ from tract_cpu.program.program import (
     ViewStep,
 )
 from tract_cpu.program.reads import number_name
-from tract_cpu.program.views import Kind, Storage, View
 
 
 class Lowering(Known):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tract_llvm.elements.expressions import Expression, widest_bits
+from tract_llvm.fuse.code_size import code_size
 from tract_llvm.isa import Isa
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, product
-from tract_cpu.group.code_size import code_size
 from tract_cpu.kernels.map import CHUNK, MapPlan
 from tract_cpu.program.arguments import arguments
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View
 
 
 def map_step(

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from tract_llvm.program.views import View
+
 from tract_core.dims import Dim, is_one
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.einsum import EinSum
-from tract_cpu.program.views import View
 
 
 @frozen

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tract_llvm.elements.expressions import ELEMENTS, Apply, Expression, element_of
+from tract_llvm.fuse.chain import Chain
 from tract_llvm.language.types import ElementType
 
 from tract_core.compile.attention import AttentionAxes, Sizes, Terms, attention_behind, sizes_of_axes, wait_for_mix
@@ -16,7 +17,6 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.binary import Sub
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Exp
-from tract_cpu.group.chain import Chain
 from tract_cpu.group.groups import Epilogue
 from tract_cpu.group.known import Known
 from tract_cpu.group.start import Start, read_along

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tract_llvm.fuse.region import Operand
+from tract_llvm.fuse.steps import Load, operands_of
 from tract_llvm.language.types import element_type
 
 from tract_core.compile.check import group_faults
@@ -15,8 +17,6 @@ from tract_core.dims import is_one
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_cpu.group.groups import Convolved, CpuGroup, Epilogue, Host, Rows
-from tract_cpu.group.region import Operand
-from tract_cpu.kernels.rows import Load, operands_of
 from tract_cpu.program.form import Form
 
 

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 from tract_llvm.elements.expressions import Apply, Expression, element_of
+from tract_llvm.fuse.chain import Chain
 from tract_llvm.language.types import ElementType
 
 from tract_core.dims import ceil_div, is_symbolic, product
@@ -14,7 +15,6 @@ from tract_core.ops.conv import Conv, Convolution
 from tract_core.ops.deconv import Deconv
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.group.chain import Chain
 from tract_cpu.group.dots import factor_of, factor_of_array, grouping_for
 from tract_cpu.group.forms import fills_blocks, form_of
 from tract_cpu.group.groups import Channels, Convolved, CpuGroup

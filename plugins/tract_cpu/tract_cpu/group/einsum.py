@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tract_llvm.elements.expressions import Apply, Expression, element_of
+from tract_llvm.fuse.chain import Chain
 from tract_llvm.language.types import ElementType
 
 from tract_core.compile.products import (
@@ -22,7 +23,6 @@ from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.group.attention import gathered, waits
-from tract_cpu.group.chain import Chain
 from tract_cpu.group.conv import channels_of
 from tract_cpu.group.groups import CpuGroup, Epilogue, Products
 from tract_cpu.group.recurrent import gates_behind

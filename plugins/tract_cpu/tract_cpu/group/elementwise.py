@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from tract_llvm.fuse.chain import chain_from
+from tract_llvm.fuse.nest import Nest
+from tract_llvm.fuse.region import Operand, region_from
+
 from tract_core.model.op import TypedOp
-from tract_cpu.group.chain import chain_from
+from tract_cpu.group.blocks import NestInBlocks
 from tract_cpu.group.groups import CpuGroup, Elements, Rows
-from tract_cpu.group.region import Operand, region_from
 from tract_cpu.group.start import Start, read_along
 from tract_cpu.program.form import Form
 
@@ -41,8 +46,9 @@ def group_rows(op: TypedOp, start: Start) -> CpuGroup:
 
 
 def _rows(start: Start, form: Form | None) -> Rows | None:
-    """The program for rows that begins with the operator, if there is one. ``form``: see `region_from`."""
-    region = region_from(start.walk, start.node.node, start.operands(form), form)
+    """The program for rows that begins with the operator, if there is one. ``form``: of the blocks it works in."""
+    nest_of = Nest if form is None else partial(NestInBlocks.of, form=form)
+    region = region_from(start.walk, start.node.node, start.operands(form), nest_of)
     if region is None:
         return None
     loaded = [one.outlet for one in region.tensors if isinstance(one, Operand)]

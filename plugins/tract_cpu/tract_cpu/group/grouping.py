@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tract_llvm.elements.expressions import ELEMENTS
+from tract_llvm.fuse.nest import NESTS
 
 from tract_core.compile.groups import given_by
 from tract_core.errors import FactError
@@ -13,7 +14,6 @@ from tract_core.plugins.registry import Registry
 from tract_core.runtime.host import HostNode
 from tract_cpu.group.elementwise import group_elements, group_rows
 from tract_cpu.group.groups import CpuGroup, Host
-from tract_cpu.group.nest import NESTS
 from tract_cpu.group.start import GROUPS, Start, StartFn
 from tract_cpu.group.walk import Walk
 from tract_cpu.table import CPU, MOVES

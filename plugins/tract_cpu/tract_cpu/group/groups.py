@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tract_llvm.fuse.chain import Chain
+from tract_llvm.fuse.region import Region
+
 from tract_core.compile.groups import Group, outlet_text
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_cpu.group.chain import Chain
-from tract_cpu.group.region import Region
 from tract_cpu.kernels.dots import Grouping
 from tract_cpu.program.form import Form
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tract_llvm.fuse.chain import Chain
+
 from tract_core.compile.gates import epilogue_behind
 from tract_core.model.graph import OutletId
-from tract_cpu.group.chain import Chain
 from tract_cpu.group.groups import Gates
 from tract_cpu.group.start import Start, read_along
 

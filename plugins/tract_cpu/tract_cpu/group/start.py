@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tract_llvm.elements.expressions import Expression
+from tract_llvm.fuse.chain import Chain, OperandFn, chain_after, plain
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
 
@@ -20,7 +21,6 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import TableKey, function_row
 from tract_core.runtime.host import HostNode
-from tract_cpu.group.chain import Chain, OperandFn, chain_after, plain
 from tract_cpu.group.forms import fits_in_blocks
 from tract_cpu.group.groups import Alone, CpuGroup, Epilogue, Host, Reading
 from tract_cpu.group.known import Known

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any
 
-from tract_core.compile.groups import Grouping
+from tract_llvm.fuse.walk import Refused
+from tract_llvm.fuse.walk import Walk as AnyWalk
+
+from tract_core.model.graph import OutletId
 from tract_core.runtime.host import HostNode
+from tract_cpu.cpu_only.on_steps import Dequantize
 from tract_cpu.group.known import Known
 from tract_cpu.group.layouts import Layouts
 
-Refused = Mapping[int, str]
-"""Nodes whose groups turned out to be none when their kernel was chosen, and why: they are left to the host."""
 
+class Walk(AnyWalk):
+    """``known``: instructions, too; ``layouts``: in which blocks of channels tensors are by now."""
 
-class Walk(Grouping[Any]):
-    """``known``: types, sizes and instructions; ``layouts``: in which blocks of channels tensors are by now.
-
-    ``refused``: what is left to the host besides.
-    """
+    known: Known
 
     def __init__(self, known: Known, nodes: Sequence[HostNode], refused: Refused = MappingProxyType({})) -> None:
-        super().__init__(known.model, nodes)
-        self.known, self.layouts, self.refused = known, Layouts(known), refused
+        super().__init__(known, nodes, refused)
+        self.layouts = Layouts(known)
+
+    def ends(self, outlet: OutletId) -> bool:
+        """Not where integers are made wider, which whoever reads them does as quickly, and from less memory."""
+        node, model = self.model.nodes[outlet.node], self.model
+        if not isinstance(node.op, Dequantize):
+            return True
+        return model.outlet_fact(node.inputs[0]).datum_type.itemsize >= node.op.to.itemsize

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tract_llvm.elements.plan_text import plan_text
 from tract_llvm.isa import Isa
 from tract_llvm.objects.library import Code
 from tract_llvm.objects.origins import key_of_code
 
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
-from tract_cpu.kernels.plan_text import plan_text
 
 
 def code_of(kernel: KernelPlan, isa: Isa, *, watches: bool = False) -> Code:

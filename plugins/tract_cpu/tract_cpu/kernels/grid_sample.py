@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from math import floor as floored
 from typing import Final
 
+from tract_llvm.functions.interpolate import weight_of
 from tract_llvm.functions.rounding import floor, whole
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import where
@@ -19,7 +20,6 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_core.ops.grid_sample import CUBIC_COEFFICIENT, FARTHEST, PaddingMode
 from tract_core.ops.interpolate import Interpolator
-from tract_cpu.kernels.interpolate import weight_of
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.fuse.steps import Fold, Load, RowStep
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
@@ -18,7 +19,6 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import SMALL_TILES, Sums, Tile
-from tract_cpu.kernels.rows import Fold, Load, RowStep
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 
 

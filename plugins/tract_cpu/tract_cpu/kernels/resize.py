@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tract_llvm.elements.expressions import Expression
+from tract_llvm.functions.interpolate import weight_of
 from tract_llvm.functions.rounding import ceil, floor, whole
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import where
@@ -20,7 +21,6 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import NearestMode
-from tract_cpu.kernels.interpolate import weight_of
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size, Taken

@@ -17,42 +17,15 @@ from dataclasses import dataclass
 
 from tract_llvm.elements.expressions import Apply, rounded
 from tract_llvm.elements.reducers import REDUCTIONS, Kept
+from tract_llvm.fuse.steps import Fold, Load, RowStep
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import Variable
 from tract_llvm.language.types import U8, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_core.ops.reduce import Reducer
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes, Taken
-
-
-@frozen
-class Load:
-    """The element of a tensor, by the tensor's number."""
-
-    tensor: int
-    result: ElementType
-
-
-@frozen
-class Fold:
-    """All values of a row that have a number, reduced to one."""
-
-    reducer: Reducer
-    operand: int
-    result: ElementType
-
-
-RowStep = Load | Apply | Fold
-
-
-def operands_of(step: RowStep) -> tuple[int, ...]:
-    """The numbers of the values that a step is computed of."""
-    if isinstance(step, Load):
-        return ()
-    return step.operands if isinstance(step, Apply) else (step.operand,)
 
 
 @frozen

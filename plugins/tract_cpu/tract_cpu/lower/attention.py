@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import Address, View
 
 from tract_core.compile.attention import Sizes
 from tract_core.dims import Dim, ceil_div, is_one, product
@@ -22,9 +24,7 @@ from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.kernels.query import QueryPlan
 from tract_cpu.place.chain import PlacedChain, as_they_are, placed
 from tract_cpu.program.arguments import arguments, each_loop
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import Address, View
 from tract_cpu.table import KINDS
 
 ROWS = Rows()

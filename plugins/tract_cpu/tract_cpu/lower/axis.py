@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_llvm.program.views import View
+
 from tract_core.dims import Dim
 from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, RmAxis
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.repeats import repeats_later
-from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

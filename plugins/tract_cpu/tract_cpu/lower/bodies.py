@@ -7,6 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from tract_llvm.fuse.known import LATE
+from tract_llvm.program.views import Storage, View
+
 from tract_core.dims import Dim, product
 from tract_core.errors import TractError
 from tract_core.frozen import frozen
@@ -34,8 +37,7 @@ from tract_cpu.program.program import (
     StepNumber,
     ViewStep,
 )
-from tract_cpu.program.reads import LATE, READS
-from tract_cpu.program.views import Storage, View
+from tract_cpu.program.reads import READS
 
 WAYS: Final = ("loop", "branch", "model")
 """What placements call operators with bodies that are native."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tract_llvm.fuse.known import LATE
+from tract_llvm.program.views import View
+
 from tract_core.dims import Dim, symbols_of
 from tract_core.ops.check import CheckShape, Refuse
 from tract_core.plugins.tables import Rows
@@ -12,8 +15,6 @@ from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import STATUS, Argument, NativeStep
-from tract_cpu.program.reads import LATE
-from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_llvm.fuse.known import LATE
 from tract_llvm.language.types import I64
 
 from tract_core.dims import symbols_of
@@ -13,7 +14,6 @@ from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.sizes import SizesPlan
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.reads import LATE
 from tract_cpu.table import CPU
 
 ROWS = Rows()

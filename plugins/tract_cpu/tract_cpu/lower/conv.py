@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, product
 from tract_core.ops.conv import Conv, Convolution
@@ -29,7 +30,6 @@ from tract_cpu.products.windows import Axis, Parts, Source
 from tract_cpu.products.winograd import winograd_step
 from tract_cpu.program.form import Form
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View
 from tract_cpu.table import CPU, KINDS
 
 ROWS = Rows()

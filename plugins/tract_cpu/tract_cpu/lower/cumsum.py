@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tract_llvm.program.loops import Loop, collapsed
+
 from tract_core.dims import ceil_div, product
 from tract_core.ops.cumsum import CumSum
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.cumsum import RunningPlan
 from tract_cpu.program.arguments import arguments, each_loop
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import NativeStep
 from tract_cpu.table import CPU
 

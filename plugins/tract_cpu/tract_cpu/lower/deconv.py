@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product as every
 
+from tract_llvm.program.views import View
+
 from tract_core.dims import ceil_div, product
 from tract_core.ops.deconv import Deconv
 from tract_core.plugins.tables import Rows
@@ -17,7 +19,6 @@ from tract_cpu.products.direct import conv_step
 from tract_cpu.products.windows import Axis, Parts
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import STATUS, NativeStep
-from tract_cpu.program.views import View
 from tract_cpu.table import CPU
 
 ROWS = Rows()

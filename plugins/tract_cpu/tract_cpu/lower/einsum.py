@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from tract_llvm.elements.expressions import Expression
+from tract_llvm.fuse.code_size import CHEAP
 from tract_llvm.language.types import ElementType
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import Address, View
 
 from tract_core.compile.products import ProductAxes, moves_only, stretched_shapes
 from tract_core.dims import Dim, ceil_div, is_one, product
@@ -21,7 +24,6 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.caches import LINE
 from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.map import map_step
-from tract_cpu.group.code_size import CHEAP
 from tract_cpu.group.dots import factor_of, grouping_for
 from tract_cpu.group.einsum import Product
 from tract_cpu.group.groups import Gates, Products
@@ -36,9 +38,7 @@ from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, t
 from tract_cpu.products.dots import in_panels
 from tract_cpu.products.quantized import wire_product
 from tract_cpu.program.arguments import Given, arguments
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import Address, View
 from tract_cpu.table import CPU, KINDS
 
 ROWS = Rows()

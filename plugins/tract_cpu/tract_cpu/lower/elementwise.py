@@ -29,6 +29,6 @@ def lower_elements(site: Site) -> None:
 def lower_rows(site: Site) -> None:
     """A program for rows."""
     assert isinstance(site.group, RowsGroup)  # as the table says
-    region = site.group.region
-    views = [placed_operand(site.lowering, region, tensor) for tensor in region.tensors]
-    site.add(rows_step(site.lowering, region, views))
+    region, form = site.group.region, site.group.form
+    views = [placed_operand(site.lowering, region, tensor, form) for tensor in region.tensors]
+    site.add(rows_step(site.lowering, region, views, form))

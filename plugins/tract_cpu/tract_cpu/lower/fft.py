@@ -7,6 +7,8 @@ from typing import Final
 
 import numpy as np
 from tract_llvm.language.types import F64, INDEX, numpy_type
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, dim_max, dim_min, is_symbolic, product
 from tract_core.frozen import frozen
@@ -20,9 +22,7 @@ from tract_cpu.kernels.fourier.tables import MOST_PASSES, TablesPlan
 from tract_cpu.kernels.transpose import PIECE_BITS
 from tract_cpu.lower.waves import MOST_SUMMED, RADICES, Waves, across, splits
 from tract_cpu.program.arguments import arguments, each_loop
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import STATUS, NativeStep
-from tract_cpu.program.views import View
 from tract_cpu.table import CPU, MOVES
 
 ROWS = Rows()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tract_llvm.fuse.known import LATE
+
 from tract_core.ops.fill import DynFill, sizes_of
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
-from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
+from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

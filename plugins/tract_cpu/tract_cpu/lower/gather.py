@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 from tract_llvm.isa import Isa
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import Kind, Storage, View
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
@@ -16,9 +18,7 @@ from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.kernels.gather import PLACES, IndexedPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.program.arguments import Given, arguments
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import STATUS, NativeStep
-from tract_cpu.program.views import Kind, Storage, View
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tract_llvm.fuse.walk import Refused
+
 from tract_core.errors import FactError
 from tract_core.limits import check_time
 from tract_core.runtime.host import HostNode
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.group.groups import CpuGroup, Host
-from tract_cpu.group.walk import Refused
 from tract_cpu.table import CPU, KINDS, MOVES
 
 

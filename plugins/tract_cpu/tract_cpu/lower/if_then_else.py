@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_llvm.program.views import View
+
 from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
 from tract_core.ops.if_then_else import Branch, IfThenElse, branch_sizes
@@ -12,7 +14,6 @@ from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan
 from tract_cpu.lower.bodies import Target, add_body, add_conditions, body_with, branch_step, done, inlined, jump_step
 from tract_cpu.program.program import NativeStep, StepNumber
-from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

@@ -8,6 +8,7 @@ count are written to one place by all of them; a loop that makes no iteration is
 from __future__ import annotations
 
 from tract_llvm.language.types import BOOL, ElementType
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, product, symbols_of
 from tract_core.errors import FactError
@@ -30,7 +31,6 @@ from tract_cpu.lower.bodies import (
 from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.places import Move, Part
 from tract_cpu.program.program import STATUS, ArgumentPlace, NativeStep
-from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tract_llvm.program.views import View
+
 from tract_core.dims import is_one, product
 from tract_core.ops.lrn import Lrn
 from tract_core.plugins.tables import Rows
@@ -12,7 +14,6 @@ from tract_cpu.kernels.lrn import LrnPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View
 from tract_cpu.table import CPU
 
 ROWS = Rows()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tract_llvm.fuse.known import LATE
+
 from tract_core.ops.one_hot import DynOneHot, OneHot, check_size
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
 from tract_cpu.lower.gather import Indexed
-from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
+from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from tract_llvm.fuse.known import LATE
 from tract_llvm.isa import Isa
+from tract_llvm.program.loops import collapsed
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, is_one, product
 from tract_core.ops.pad import DynPad, Pad, PadConstant, PadMode, kept_and_grown
@@ -17,10 +20,8 @@ from tract_cpu.kernels.pad import PadPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.place.padded import padded_blocks
 from tract_cpu.program.arguments import arguments, each_loop
-from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
-from tract_cpu.program.views import View
+from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_llvm.program.loops import collapsed
+from tract_llvm.program.views import View
+
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.ops.pool import MaxPool, Pool, SumPool
@@ -19,9 +22,7 @@ from tract_cpu.place.blocked import operands_in_blocks, to_blocks
 from tract_cpu.place.chain import PlacedChain, near, placed
 from tract_cpu.place.wholes import result_for
 from tract_cpu.program.arguments import Given, arguments, each_loop, each_target
-from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View
 from tract_cpu.table import CPU
 
 ROWS = Rows()

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from tract_llvm.language.types import I8, U8
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
@@ -20,9 +22,7 @@ from tract_cpu.place.blocked import in_blocks
 from tract_cpu.place.chain import as_they_are, placed
 from tract_cpu.place.wholes import result_for
 from tract_cpu.program.arguments import arguments
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

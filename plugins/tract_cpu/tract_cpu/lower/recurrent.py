@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tract_llvm.fuse.nest import Nest, Unknown
+from tract_llvm.fuse.region import Region
 from tract_llvm.language.types import ElementType
+from tract_llvm.nests.softmax import narrowed, widened
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import NOWHERE, View, contiguous_strides
 
 from tract_core.compile.gates import COUNTS
 from tract_core.dims import Dim, ceil_div, is_one, product
@@ -20,17 +25,12 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.aligned import lasting
 from tract_cpu.draft.lowering import Lowering, Site
-from tract_cpu.group.nest import Nest, Unknown
-from tract_cpu.group.region import Region
 from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.recurrent import GatesPlan
 from tract_cpu.lower.rows import placed_operand, rows_step
-from tract_cpu.lower.softmax import narrowed, widened
 from tract_cpu.place.chain import PlacedChain
 from tract_cpu.program.arguments import Given, arguments
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import NativeStep, Step, ViewStep
-from tract_cpu.program.views import NOWHERE, View, contiguous_strides
 from tract_cpu.table import CPU
 
 ROWS = Rows()

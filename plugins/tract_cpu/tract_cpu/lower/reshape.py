@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from tract_llvm.fuse.known import LATE
+
 from tract_core.ops.reshape import DynReshape, sizes_now
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.lower.axis import place_reshaped
-from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
+from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from fractions import Fraction
-from math import lcm
 from typing import Final
 
 import numpy as np
 from tract_llvm.elements.expressions import widest_bits
+from tract_llvm.fuse.known import LATE
 from tract_llvm.language.types import F64, INDEX, ElementType, numpy_type
+from tract_llvm.program.loops import collapsed
+from tract_llvm.program.resized import PLACES, ResizedAxis, axes_of, known_tables, taps_along
+from tract_llvm.program.views import View
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, ceil_div, comparison, dim_max, product
+from tract_core.dims import Dim, product
 from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.ops.interpolate import Interpolator
-from tract_core.ops.resize import (
-    AxisScale,
-    Coordinates,
-    DynResize,
-    Resize,
-    Sampling,
-    places_of,
-    static_now,
-    taps_of,
-)
+from tract_core.ops.resize import Coordinates, DynResize, Resize, static_now
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
-from tract_cpu.group.resize import ResizedAxis, axes_of
 from tract_cpu.kernels.resize import ResizePlan, TapsPlan
 from tract_cpu.place.blocked import operands_in_blocks, to_blocks
 from tract_cpu.place.chain import PlacedChain, near, placed
 from tract_cpu.place.wholes import result_for
 from tract_cpu.program.arguments import Given, arguments, each_target
-from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
-from tract_cpu.program.views import View
+from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import CPU
 
 ROWS = Rows()
@@ -191,7 +181,7 @@ def _tables(op: Resize | DynResize, site: Site, axis: ResizedAxis, weights: Elem
     lowering, sampling = site.lowering, op.sampling
     nearest = sampling.nearest_mode if sampling.interpolator is Interpolator.NEAREST else None
     crops = sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
-    counted, room = _taps(sampling, axis)
+    counted, room = taps_along(sampling, axis)
     indices, factors = (View.contiguous(lowering.room(room * one.bytes), one, (room,)) for one in (INDEX, weights))
     plan = TapsPlan(
         nearest,
@@ -202,7 +192,7 @@ def _tables(op: Resize | DynResize, site: Site, axis: ResizedAxis, weights: Elem
         crops,
         weights,
     )
-    start, stride, bottom = _PLACES[sampling.coordinates](axis)
+    start, stride, bottom = PLACES[sampling.coordinates](axis)
     given = arguments(
         plan,
         start=start,
@@ -218,103 +208,9 @@ def _tables(op: Resize | DynResize, site: Site, axis: ResizedAxis, weights: Elem
     return _Tables(1, indices, factors) if nearest else _Tables(None, indices, factors, counted)
 
 
-def _taps(sampling: Sampling, axis: ResizedAxis) -> tuple[dict[str, Dim], Dim]:
-    """What tells kernels how many elements are read for a position, and how many may be read for all of them.
-
-    Those numbers are whether the axis stays as it is, and else how far away elements are read, as a fraction.
-    """
-    if sampling.interpolator is Interpolator.NEAREST:
-        return _counted(1, 1, 1), axis.output
-    half = sampling.interpolator.reach // 2
-    a, b = axis.scale
-    crops = sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE
-    stays = 0 if crops else comparison(axis.input, "==", axis.output) * comparison(a, "==", b)
-    if not sampling.antialias:
-        return _counted(stays, half, 1), axis.output * (2 * half)
-    top, bottom = dim_max(a, b) * half, dim_max(1, a)
-    if axis.taps is not None:
-        return _counted(stays, top, bottom), axis.taps * axis.output
-    if isinstance(bottom, int):
-        return _counted(stays, top, bottom), ceil_div(top, bottom) * 2 * axis.output
-    return _counted(stays, top, bottom), (top + axis.output) * 2  # here a is the size of the output
-
-
-def _counted(stays: Dim, top: Dim, bottom: Dim) -> dict[str, Dim]:
-    return {"stays": stays, "reach_top": top, "reach_bottom": bottom}
-
-
 def _constant_tables(op: Resize | DynResize, site: Site, axis: ResizedAxis, weights: ElementType) -> _Tables:
     """As the meaning computes them."""
-    a, b = map(int, axis.scale)
-    scale = AxisScale(int(axis.input), int(axis.output), Fraction(a, b), axis.region)
-    places = places_of(op.sampling.coordinates, scale)
-    indices, factors = taps_of(op.sampling, scale, places)
-    if op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE:
-        indices[0] = np.where((places < 0) | (places > scale.input - 1), -1, indices[0])
-    views = [
-        site.lowering.constant(np.ascontiguousarray(one.T)) for one in (indices, factors.astype(numpy_type(weights)))
-    ]
+    tables = known_tables(op.sampling, axis)
+    views = [site.lowering.constant(one) for one in (tables[0], tables[1].astype(numpy_type(weights)))]
     found = [one for one in views if one is not None]
-    return _Tables(len(indices), found[0], found[1])
-
-
-_Places = tuple[Dim, Dim, Dim]
-"""Output position o stands for the place (first + second * o) / third of the input, all whole numbers."""
-
-
-def _half_pixel(axis: ResizedAxis) -> _Places:
-    a, b = axis.scale
-    return b - a, 2 * b, 2 * a
-
-
-def _half_pixel_symmetric(axis: ResizedAxis) -> _Places:
-    a, b = axis.scale
-    return (1 - axis.output) * b + (axis.input - 1) * a, 2 * b, 2 * a
-
-
-def _pytorch_half_pixel(axis: ResizedAxis) -> _Places:
-    first, step, bottom = _half_pixel(axis)
-    several = comparison(axis.output, ">", 1)
-    return first * several, step * several, bottom
-
-
-def _align_corners(axis: ResizedAxis) -> _Places:
-    a, b = axis.scale
-    length = a * axis.input
-    return 0, (axis.input - 1) * b * comparison(length, ">", b), dim_max(1, length - b)
-
-
-def _asymmetric(axis: ResizedAxis) -> _Places:
-    a, b = axis.scale
-    return 0, b, a
-
-
-def _tf_half_pixel_for_nn(axis: ResizedAxis) -> _Places:
-    a, b = axis.scale
-    return b * (1 - comparison(a, "==", b)), 2 * b, 2 * a  # an axis that stays as it is, is not moved either
-
-
-def _tf_crop_and_resize(axis: ResizedAxis) -> _Places:
-    start, end = axis.region
-    bottom = lcm(start.denominator, end.denominator)
-    first, last = int(start * bottom), int(end * bottom)
-    several, last_place = comparison(axis.output, ">", 1), axis.input - 1
-    middle = (first + last) * (1 - several)  # where there is one position
-    intervals = dim_max(1, axis.output - 1)
-    return (
-        (first * 2 * intervals * several + middle) * last_place,
-        (last - first) * 2 * several * last_place,
-        bottom * 2 * intervals,
-    )
-
-
-_PLACES: Final[Mapping[Coordinates, Callable[[ResizedAxis], _Places]]] = {
-    Coordinates.HALF_PIXEL: _half_pixel,
-    Coordinates.HALF_PIXEL_SYMMETRIC: _half_pixel_symmetric,
-    Coordinates.PYTORCH_HALF_PIXEL: _pytorch_half_pixel,
-    Coordinates.ALIGN_CORNERS: _align_corners,
-    Coordinates.ASYMMETRIC: _asymmetric,
-    Coordinates.TF_HALF_PIXEL_FOR_NN: _tf_half_pixel_for_nn,
-    Coordinates.TF_CROP_AND_RESIZE: _tf_crop_and_resize,
-}
-"""The places by the mode, as `tract_core.ops.resize` computes them in fractions."""
+    return _Tables(tables[0].shape[1], found[0], found[1])

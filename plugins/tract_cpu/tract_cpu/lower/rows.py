@@ -8,23 +8,25 @@ from typing import Final
 
 import numpy as np
 from tract_llvm.elements.expressions import Apply, widest_bits
+from tract_llvm.fuse.code_size import CHEAP, code_size
+from tract_llvm.fuse.nest import Number
+from tract_llvm.fuse.region import Operand, Region
+from tract_llvm.fuse.steps import Fold, Load, RowStep, operands_of
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import numpy_type
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import View, contiguous_strides
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_cpu.draft.lowering import Lowering
-from tract_cpu.group.code_size import CHEAP, code_size
-from tract_cpu.group.nest import Number
-from tract_cpu.group.region import Operand, Region
-from tract_cpu.kernels.rows import Fold, Lanes, Load, Pass, RowsPlan, RowStep, Tensor, operands_of
+from tract_cpu.kernels.rows import Lanes, Pass, RowsPlan, Tensor
 from tract_cpu.place.blocked import operands_in_blocks
 from tract_cpu.place.chain import as_they_are
 from tract_cpu.place.wholes import result_for
 from tract_cpu.program.arguments import Given, arguments
-from tract_cpu.program.loops import Loop, collapsed
+from tract_cpu.program.form import Form
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View, contiguous_strides
 
 _ALIGNED: Final = 64
 """Bytes; where each row of scratch memory begins."""
@@ -39,19 +41,19 @@ _FEW: Final = 8
 """How many operations that is."""
 
 
-def placed_operand(lowering: Lowering, region: Region, tensor: object) -> View:
-    """Where a tensor is that a region loads, stretched to its shape."""
+def placed_operand(lowering: Lowering, region: Region, tensor: object, form: Form | None = None) -> View:
+    """Where a tensor is that a region loads, stretched to its shape. ``form``: the blocks in which it works."""
     if isinstance(tensor, Number):
         number = np.full((1,) * len(region.shape), tensor.value, numpy_type(tensor.element))
         view = lowering.constant(number)
         assert view is not None  # it is of a type that NumPy has
         return view.stretched(region.shape)
     assert isinstance(tensor, Operand)  # there are no others
-    place = as_they_are(lowering) if region.form is None else operands_in_blocks(lowering, region.form)
+    place = as_they_are(lowering) if form is None else operands_in_blocks(lowering, form)
     return place(tensor.outlet, tensor.shape)
 
 
-def rows_step(lowering: Lowering, region: Region, tensors: Sequence[View]) -> NativeStep:
+def rows_step(lowering: Lowering, region: Region, tensors: Sequence[View], form: Form | None = None) -> NativeStep:
     """The call that computes a region; what is read outside of it gets memory. ``tensors``: what it loads."""
     model, nodes = lowering.model, set(region.nodes)
     outside = {
@@ -59,7 +61,7 @@ def rows_step(lowering: Lowering, region: Region, tensors: Sequence[View]) -> Na
         for outlet, number in region.values
         if outlet in model.outputs or any(reader.node not in nodes for reader in model.outlet(outlet).successors)
     }
-    results = {outlet: result_for(lowering, outlet, region.form) for outlet in outside}
+    results = {outlet: result_for(lowering, outlet, form) for outlet in outside}
     rows = {number for outlet, number in outside.items() if results[outlet].shape == region.shape}
     passes = _Passes(region, tensors)
     passes.schedule(rows, set(outside.values()) - rows)

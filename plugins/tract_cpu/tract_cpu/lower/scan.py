@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 from tract_llvm.language.types import BOOL, INDEX, ElementType
+from tract_llvm.program.views import View
 
 from tract_core.dims import product
 from tract_core.errors import FactError
@@ -36,7 +37,6 @@ from tract_cpu.program.arguments import arguments
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.places import Move, Part
 from tract_cpu.program.program import NativeStep, StepNumber
-from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from tract_llvm.language.types import ElementType
+from tract_llvm.program.views import View
 
 from tract_core.dims import product
 from tract_core.frozen import frozen
@@ -14,7 +15,6 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.copies import convert_step, copy_step
 from tract_cpu.draft.lowering import Site
 from tract_cpu.lower.gather import Indexed, with_run, without
-from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_llvm.program.views import View
+
 from tract_core.ops.submodel import SubmodelOp
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.lower.bodies import Target, add_body, body_with, done, inlined
-from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

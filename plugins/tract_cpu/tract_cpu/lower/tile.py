@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tract_llvm.fuse.known import LATE
+from tract_llvm.program.views import View
+
 from tract_core.dims import Dim, is_one
 from tract_core.ops.tile import DynTile, Tile, counts_of
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
-from tract_cpu.program.reads import LATE, READS, Reading, Reads, Shape
-from tract_cpu.program.views import View
+from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import MOVES
 
 ROWS = Rows()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_llvm.program.loops import collapsed
+
 from tract_core.dims import comparison, product
 from tract_core.ops.topk import Topk, check_count
 from tract_core.plugins.keys import Array
@@ -11,7 +13,6 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.topk import TopkPlan
 from tract_cpu.program.arguments import arguments, each_loop
-from tract_cpu.program.loops import collapsed
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.program.reads import READS, Reading, Reads, Shape
 from tract_cpu.table import CPU

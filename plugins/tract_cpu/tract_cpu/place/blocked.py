@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tract_llvm.program.views import NOWHERE, View
+
 from tract_core.dims import Dim, is_one, less_or_equal, product
 from tract_core.model.graph import OutletId
 from tract_cpu.draft.lowering import Lowering
@@ -12,7 +14,6 @@ from tract_cpu.place.chain import PlaceFn
 from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.form import Blocked, Border, Form
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import NOWHERE, View
 
 
 def element_view(lowering: Lowering, outlet: OutletId, form: Form) -> View:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tract_llvm.elements.expressions import Expression
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.group.groups import Epilogue
-from tract_cpu.program.views import View
 
 
 @frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
 from tract_core.model.graph import OutletId
@@ -12,7 +13,6 @@ from tract_core.ops.pad import Pad, PadConstant
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.place.blocked import bordered, element_view, in_blocks, to_blocks
 from tract_cpu.program.form import Blocked, Border, Form
-from tract_cpu.program.views import View
 
 
 def inside_of(lowering: Lowering, outlet: OutletId, form: Form, padded: OutletId) -> Blocked:

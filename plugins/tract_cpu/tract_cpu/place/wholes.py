@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tract_llvm.program.views import View
+
 from tract_core.model.graph import OutletId
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.group.forms import forms_of_inputs
@@ -14,7 +16,6 @@ from tract_cpu.lay_out.layout import Inside, Own, PartOf
 from tract_cpu.place.blocked import bordered, element_view
 from tract_cpu.place.padded import inside_of
 from tract_cpu.program.form import Blocked, Form
-from tract_cpu.program.views import View
 
 
 def new_blocked(lowering: Lowering, outlet: OutletId, form: Form) -> View:

@@ -7,6 +7,9 @@ from dataclasses import replace
 from math import isqrt, prod
 from typing import Final
 
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import View
+
 from tract_core.dims import Dim, ceil_div, less_or_equal, product
 from tract_core.frozen import frozen
 from tract_cpu.caches import caches
@@ -16,9 +19,7 @@ from tract_cpu.products.cut import SMALL_PIECES, evenly
 from tract_cpu.products.weights import packed
 from tract_cpu.products.windows import Axis, Parts, first
 from tract_cpu.program.arguments import Given, arguments
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View
 
 _LOAD: Final = 0.15
 """What a load costs while others are under way, in multiply-adds of vectors."""

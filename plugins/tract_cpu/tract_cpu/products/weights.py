@@ -12,6 +12,7 @@ from math import prod
 from typing import cast
 
 import numpy as np
+from tract_llvm.program.views import NOWHERE, View, seen
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, ceil_div, product
@@ -21,7 +22,6 @@ from tract_cpu.aligned import lasting
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.kernels.dots import GROUPED, Grouping
 from tract_cpu.products.dots import of_narrow
-from tract_cpu.program.views import NOWHERE, View, seen
 
 
 @frozen

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tract_llvm.program.views import View
+
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import Grouping
 from tract_cpu.place.chain import PlacedChain
 from tract_cpu.products.weights import Weights
 from tract_cpu.program.form import Form
-from tract_cpu.program.views import View
 
 
 @frozen

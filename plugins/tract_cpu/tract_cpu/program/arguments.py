@@ -7,12 +7,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias
 
+from tract_llvm.program.loops import Loop
+from tract_llvm.program.views import View
+
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size
-from tract_cpu.program.loops import Loop
 from tract_cpu.program.program import Argument, NativeStep, Step
 from tract_cpu.program.program import Loop as StepLoop
-from tract_cpu.program.views import View
 
 Given: TypeAlias = "Argument | Sequence[Argument] | Sequence[Mapping[str, Given]]"
 """A value; the values of several arguments; for arguments that come again, those of each thing by their names."""

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from tract_llvm.program.views import Address, Kind, Storage
+
 from tract_core.dims import symbols_of
 from tract_core.model.const import Const
 from tract_core.model.source import TypedSource
@@ -28,7 +30,6 @@ from tract_cpu.program.program import (
     touched,
 )
 from tract_cpu.program.text import program_text, storage_text
-from tract_cpu.program.views import Address, Kind, Storage
 
 _WRITTEN: Final = {Kind.ARENA, Kind.OUTPUT, Kind.HOST}
 """Memory in which nothing is before a step writes there."""

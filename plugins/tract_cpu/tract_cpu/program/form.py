@@ -12,11 +12,11 @@ from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
-from tract_cpu.program.views import View
 
 Border = tuple[tuple[Dim, Dim], ...]
 """How many zeros lie before and after the elements, along each axis of a view."""

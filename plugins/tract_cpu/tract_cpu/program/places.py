@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tract_llvm.program.views import Address, Storage, View
+
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_cpu.program.program import HostStep, NativeStep, ReadStep, Step
-from tract_cpu.program.views import Address, Storage, View
 
 
 @frozen

@@ -7,7 +7,6 @@ and the numbers, are symbols for the steps behind, whose arguments are bound aga
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from tract_core.frozen import frozen
 from tract_core.plugins.tables import TableKey
@@ -34,10 +33,6 @@ class Reads:
     slots: tuple[int, ...]
     read: Callable[..., Reading]
     checks: bool = False
-
-
-LATE: Final = "sizes are only known in the middle of the run"
-"""Why a node is left to the host whose sizes native code cannot know in time: nothing is read inside of a body."""
 
 
 def _reads_row(key: str, value: object) -> str | None:

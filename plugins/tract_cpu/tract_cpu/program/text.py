@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tract_llvm.elements.plan_text import plan_text
+from tract_llvm.program.views import Address, Storage, View, contiguous_strides
+
 from tract_core.dims import Dim
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath, body_at
 from tract_cpu.kernels.kernel import KernelPlan
-from tract_cpu.kernels.plan_text import plan_text
 from tract_cpu.program.arguments import named
 from tract_cpu.program.program import (
     STATUS,
@@ -25,7 +27,6 @@ from tract_cpu.program.program import (
     Step,
     StepNumber,
 )
-from tract_cpu.program.views import Address, Storage, View, contiguous_strides
 
 
 def program_text(program: Program, model: TypedModel) -> str:

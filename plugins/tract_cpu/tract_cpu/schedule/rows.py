@@ -13,6 +13,7 @@ from math import prod
 from typing import Final, cast
 
 from tract_llvm.isa import Isa
+from tract_llvm.program.views import NOWHERE, Address, Storage, View
 
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -24,7 +25,6 @@ from tract_cpu.products.direct import NEAR, Candidate, Direct
 from tract_cpu.products.windows import Parts, Source
 from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.program import Argument, NativeStep, Step, touched
-from tract_cpu.program.views import NOWHERE, Address, Storage, View
 
 _LARGE: Final = 1 << 19
 """Bytes of a tensor that does not stay in the second cache beside what is read and written with it."""

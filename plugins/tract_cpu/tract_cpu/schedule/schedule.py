@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tract_llvm.isa import Isa
+from tract_llvm.program.views import Address
 
 from tract_cpu.draft.draft import Drafted
 from tract_cpu.program.arguments import begun
 from tract_cpu.program.program import ArgumentPlace, NativeStep, Program, Step
-from tract_cpu.program.views import Address
 from tract_cpu.schedule.rows import joined_by_rows
 
 

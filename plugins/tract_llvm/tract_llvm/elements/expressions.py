@@ -114,6 +114,12 @@ class Expression:
         return f"{[one.name for one in self.inputs]} {'; '.join(map(step_text, self.steps))}"
 
 
+class Composite(TypedOp):
+    """An operator that is made of others on elements. ``expression``: these."""
+
+    expression: Expression
+
+
 def step_text(step: Apply) -> str:
     """All that one step says, in a text that is equal for equal steps only."""
     return f"{_text(step.op)}{step.operands}{step.result.name}@{origin_of(step.emit)}"

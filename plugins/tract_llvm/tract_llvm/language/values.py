@@ -199,6 +199,9 @@ class Emitter(ABC):
     `Function` adds memory, and what is computed by way of other types or in memory.
     """
 
+    positions: ElementType = INDEX
+    """The type of positions and sizes, which loops count in."""
+
     def __init__(self, module: Any, name: str, isa: Isa, builder: Any) -> None:
         self.module = module
         self.name = name
@@ -224,7 +227,7 @@ class Emitter(ABC):
 
     def index(self, number: int | Value) -> Value:
         """A size or a position."""
-        return number if isinstance(number, Value) else self.constant(number, INDEX)
+        return number if isinstance(number, Value) else self.constant(number, self.positions)
 
     def lanes(self, count: int, type_: ElementType = INDEX) -> Value:
         """The vector 0, 1, 2, ..."""
@@ -294,19 +297,21 @@ class Emitter(ABC):
 
     @contextmanager
     def loop(self, name: str, stop: int | Value, start: int | Value = 0, step: int | Value = 1) -> Generator[Value]:
-        """Goes round for every position from ``start``, in steps, as long as it is below ``stop``."""
-        builder, begin, end = self.builder, self.index(start), self.index(stop)
+        """Goes round for every position from ``start``, in steps, as long as it is below ``stop``, in its type."""
+        builder, end = self.builder, self.index(stop)
+        kind = end.type
+        begin, by = (one if isinstance(one, Value) else self.constant(one, kind) for one in (start, step))
         before = builder.block
         head, body, done = (builder.append_basic_block(f"{name}.{part}") for part in ("head", "body", "exit"))
         builder.branch(head)
         builder.position_at_end(head)
-        counter = builder.phi(ir_type(INDEX), name)
+        counter = builder.phi(ir_type(kind), name)
         counter.add_incoming(begin.ir, before)
         builder.cbranch(builder.icmp_signed("<", counter, end.ir), body, done)
         builder.position_at_end(body)
         self._loops, inside = self._loops + 1, self._loops + 1
-        yield Value(self, counter, INDEX)
-        counter.add_incoming(builder.add(counter, self.index(step).ir), builder.block)
+        yield Value(self, counter, kind)
+        counter.add_incoming(builder.add(counter, by.ir), builder.block)
         if self._loops > inside and isinstance(stop, Value):
             self.end_round(head, done)
         else:

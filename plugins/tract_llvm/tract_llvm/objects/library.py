@@ -6,20 +6,16 @@ import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from threading import RLock
 from typing import Any, Final
 
 from tract_core.frozen import frozen
 from tract_core.limits import check_time
 from tract_llvm.isa import Isa
-from tract_llvm.llvm import ir
+from tract_llvm.llvm import LOCK, ir
 from tract_llvm.objects.batch import Batch
 from tract_llvm.objects.cache import Cache, Key, cache_here
 from tract_llvm.objects.compilers import compiler
 from tract_llvm.objects.linker import CannotLink, Linked, linked
-
-_LOCK: Final = RLock()
-"""Held by the one thread that compiles: LLVM, as llvmlite has it, is not for several at once."""
 
 PERF: Final = "TRACT_PERF"
 """The variable that has kernels named in the output of ``perf``."""
@@ -56,7 +52,7 @@ class Library:
         """The addresses of functions. While some are compiled, the next one is written."""
         missing = [one for one in codes if one.key not in self._loaded]
         if missing:
-            with _LOCK:
+            with LOCK:
                 self._load({one.key: one for one in missing if one.key not in self._loaded})
         return [self._loaded[one.key].address for one in codes]
 
@@ -115,7 +111,7 @@ _LIBRARIES: Final[dict[tuple[Isa, Cache], Library]] = {}
 
 def library_of(isa: Isa) -> Library:
     """The library of this process for an instruction set."""
-    with _LOCK:
+    with LOCK:
         cache = cache_here()
         found = _LIBRARIES.get((isa, cache))
         if found is None:
@@ -125,4 +121,4 @@ def library_of(isa: Isa) -> Library:
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     # While one thread compiles, a fork waits: the child has no such thread, and LLVM would wait for it.
-    os.register_at_fork(before=_LOCK.acquire, after_in_child=_LOCK.release, after_in_parent=_LOCK.release)
+    os.register_at_fork(before=LOCK.acquire, after_in_child=LOCK.release, after_in_parent=LOCK.release)

@@ -17,11 +17,11 @@ from tract_cpu.kernels.signature import Memory, Signature, Size
 from tract_cpu.lower.check import equal
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import Address
 from tract_cpu.table import CPU
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import F32, F64, I32, INDEX, ElementType, element_type
 from tract_llvm.language.values import Value
+from tract_llvm.program.views import Address
 
 from tract_core.data import Constant, DatumType
 from tract_core.dims import ceil_div, comparison

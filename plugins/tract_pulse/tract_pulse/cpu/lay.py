@@ -8,11 +8,11 @@ from typing import Final
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 from tract_cpu.program.arguments import arguments, each_loop
-from tract_cpu.program.loops import Loop, collapsed
 from tract_cpu.program.program import ENDLESS, Argument, NativeStep
-from tract_cpu.program.views import View
 from tract_llvm.language.types import INDEX, ElementType
 from tract_llvm.language.values import Value
+from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.views import View
 
 from tract_core.frozen import frozen
 

@@ -10,9 +10,9 @@ from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.start import GROUPS, Start
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.program import ENDLESS, Eventual, NativeStep
-from tract_cpu.program.views import View
 from tract_cpu.table import MOVES
 from tract_llvm.language.types import INDEX
+from tract_llvm.program.views import View
 
 from tract_core.dims import dim_max
 from tract_core.frozen import frozen

@@ -11,8 +11,8 @@ from tract_cpu.kernels.signature import Memory, Signature, Size
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View
 from tract_llvm.language.types import INDEX
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen

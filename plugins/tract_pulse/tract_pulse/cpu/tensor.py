@@ -13,7 +13,7 @@ from tract_cpu.group.start import Start
 from tract_cpu.place.blocked import bordered, in_blocks
 from tract_cpu.program.form import Blocked, Border, Form
 from tract_cpu.program.program import NativeStep
-from tract_cpu.program.views import View
+from tract_llvm.program.views import View
 
 from tract_core.dims import dim_max
 from tract_core.frozen import frozen

@@ -1,0 +1,1 @@
+"""The GPU runtime for CUDA: a model becomes PTX, through LLVM."""

@@ -1,0 +1,150 @@
+"""The compiler as a list of passes, each from one frozen value to the next, which can be looked at.
+
+``group`` decides which nodes one kernel computes, and in which order; ``choose_kernels`` on kernels, their arguments,
+and what is copied between host and device; ``plan_memory`` on what shares memory on the device.
+
+Two decisions depend on each other: a group is made before there is a kernel for it. Where `choose_kernels` finds that
+there is none, it has groups made again without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
+from typing import Any, Final
+
+from tract_core.compile.arena import ArenaPlan, lives_of, plan_arena
+from tract_core.compile.groups import Group, groups_text
+from tract_core.errors import FactError
+from tract_core.frozen import frozen
+from tract_core.limits import check_time
+from tract_core.model.typed import TypedModel
+from tract_core.runtime.host import HostNode, host_nodes
+from tract_cuda.group.grouping import CudaGrouping
+from tract_cuda.group.groups import Host
+from tract_cuda.lowering import Lowering, Site, Target
+from tract_cuda.program import CudaProgram, arena_of
+from tract_cuda.program_text import arena_text, program_text
+from tract_cuda.table import CUDA, KINDS
+
+ALIGNMENT: Final = 256
+"""Bytes at multiples of which tensors begin on the device."""
+
+
+@frozen
+class Grouped:
+    """A model with its groups, in the order in which they are computed. ``nodes``: in order of execution."""
+
+    model: TypedModel
+    nodes: tuple[HostNode, ...]
+    groups: tuple[Group, ...]
+
+    def text(self) -> str:
+        """A line for each group: its kind, its nodes; below it, what it reads and computes."""
+        return groups_text(self.model, self.groups)
+
+
+@frozen
+class Chosen(Grouped):
+    """A model with its program. ``why``: for each node that is left to the host, for want of what."""
+
+    program: CudaProgram
+
+    def text(self) -> str:
+        """A line for each step."""
+        return program_text(self.program, self.model)
+
+
+@frozen
+class Planned(Chosen):
+    """A model with its program, and the places of tensors in the arena."""
+
+    arena: ArenaPlan
+
+    def text(self) -> str:
+        """The slots of the arena, and what lies in each."""
+        return arena_text(self.arena)
+
+
+class GroupRefused(Exception):
+    """There is no kernel for a group of several nodes, for the reason ``why``."""
+
+    def __init__(self, node: int, why: str) -> None:
+        super().__init__(why)
+        self.node, self.why = node, why
+
+
+def _grouped(model: TypedModel, target: Target, refused: Mapping[int, str] | None = None) -> Grouped:
+    nodes = tuple(host_nodes(model))
+    return Grouped(model, nodes, CudaGrouping(model, nodes, target, refused or {}).found())
+
+
+def _chosen(grouped: Grouped, target: Target) -> Chosen:
+    """The kernels of a model. Where there is none for a group of several nodes, groups are made again without it."""
+    refused: dict[int, str] = {}
+    while True:
+        try:
+            return Chosen(grouped.model, grouped.nodes, grouped.groups, _lowered(grouped, target))
+        except GroupRefused as error:
+            refused[error.node] = error.why
+            grouped = _grouped(grouped.model, target, refused)
+
+
+def _lowered(grouped: Grouped, target: Target) -> CudaProgram:
+    lowering, nodes = Lowering(grouped.model, target), {node.node: node for node in grouped.nodes}
+    for group in grouped.groups:
+        check_time()
+        node = nodes[group.nodes[0]]
+        why = group.why if isinstance(group, Host) else _why_not(Site(lowering, node, group))
+        if why is not None and len(group.nodes) > 1:
+            raise GroupRefused(node.node, why)
+        if why is not None:
+            lowering.host(node, why)
+        if target.shows:
+            lowering.show(group.nodes)
+    return lowering.program()
+
+
+def _why_not(site: Site) -> str | None:
+    """Add the launches of a group. Returns why there are none."""
+    registry, kind = site.lowering.model.registry, type(site.node.op)
+    try:
+        lower = registry[KINDS].find(type(site.group))
+        if lower is not None:
+            return lower(site)
+        row = registry[CUDA].find(kind)
+        return row(site.node.op, site) if row is not None else "there is no kernel for this operator yet"
+    except FactError as error:
+        return f"sizes do not fit: {error.problem}"
+
+
+def _planned(chosen: Chosen, target: Target) -> Planned:
+    program = chosen.program
+    lives = lives_of([arena_of(step) for step in program.steps])
+    arena = plan_arena(program.arena, lives, lambda size: program.stage_of([size]), ALIGNMENT)
+    return Planned(chosen.model, chosen.nodes, chosen.groups, program, arena)
+
+
+COMPILE: Final[Mapping[str, Callable[[Any, Target], Any]]] = {
+    "group": _grouped,
+    "choose_kernels": _chosen,
+    "plan_memory": _planned,
+}
+"""The passes by name, in order: ``(value, target) -> value``. The first one takes a model in normal form."""
+
+
+def compiled(model: TypedModel, target: Target) -> Planned:
+    """What all passes make of a model in normal form."""
+    return _through(model, target, COMPILE.values())
+
+
+def after(name: str, model: TypedModel, target: Target) -> Grouped:
+    """What the passes up to the one of this name make of a model in normal form, which has a text."""
+    before = takewhile(lambda one: one != name, COMPILE)
+    return _through(model, target, [*(COMPILE[one] for one in before), COMPILE[name]])
+
+
+def _through(value: Any, target: Target, passes: Iterable[Callable[[Any, Target], Any]]) -> Any:
+    for one in passes:
+        value = one(value, target)
+    return value

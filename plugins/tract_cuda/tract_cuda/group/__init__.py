@@ -1,0 +1,1 @@
+"""Which nodes one kernel computes, and in which order."""

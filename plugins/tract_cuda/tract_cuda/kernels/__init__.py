@@ -1,0 +1,1 @@
+"""Kernels: what is decided about each, as data, and how one thread does its part."""

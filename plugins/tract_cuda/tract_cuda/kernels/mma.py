@@ -1,0 +1,282 @@
+"""Products of halves on tensor cores: factors are copied to shared memory some tiles ahead, and sums are in f32.
+
+The layout in shared memory, and the order of what is done in each round, are those of CUTLASS's pipelined kernels:
+https://github.com/NVIDIA/cutlass/blob/main/media/docs/cpp/efficient_gemm.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import F32, U8, ElementType
+from tract_llvm.language.values import Value, Variable
+
+from tract_core.frozen import frozen
+from tract_cuda.kernels.tile import AXES
+from tract_cuda.kernels.windows import OpenWindows, Windows
+from tract_cuda.language.arch import WARP
+from tract_cuda.language.kernel import Kernel, Parameter, sizes
+from tract_cuda.language.matrices import PIECE, commit, copy_later, fragments, multiplied, wait
+
+EACH = 8
+"""Elements of a piece."""
+
+
+@frozen
+class MmaTile:
+    """``rows``, ``columns``: of the result for each block; ``depth``: summed at once; ``stages``: tiles on their way.
+
+    ``down``, ``across``: how many warps share the rows and the columns. All are multiples of 16.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    stages: int
+    down: int
+    across: int
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.down * self.across * WARP
+
+
+@frozen
+class MmaPlan:
+    """A product of [pairs, rows, depth] and [pairs, depth, columns], of one type of halves.
+
+    ``element``: that type. The left factor lies with the depth side by side, and so does the right one where ``inner``,
+    else with its columns; in pieces of 16 bytes, at multiples of which all rows begin. ``parts``, ``windows``,
+    ``expression``: as in `TilePlan`. ``pairs``: whether columns of the result lie side by side, in whole pairs.
+    """
+
+    tile: MmaTile
+    element: ElementType
+    inner: bool
+    parts: bool
+    expression: Expression
+    windows: Windows | None = None
+    pairs: bool = False
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return "mma"
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.tile.threads
+
+    @property
+    def parameters(self) -> Sequence[Parameter]:
+        """As of `TilePlan`."""
+        tensors = [("left", self.element), ("right", self.element), ("result", self.expression.result)]
+        tensors += [(f"operand{number}", one) for number, one in enumerate(self.expression.inputs[1:])]
+        found = [one for name, element in tensors for one in (Parameter(name, element), *sizes(f"{name}.", AXES))]
+        numbers = (*sizes("size", AXES), Parameter("depth"), Parameter("part"), Parameter("apart"))
+        return (*numbers, *(() if self.windows is None else self.windows.parameters), *found)
+
+    def emit(self, k: Kernel) -> None:
+        """result[p, i, j] = expression(sum of left[p, i, d] * right[p, d, j] over d, operands[p, i, j], ...)"""
+        _Mma(self, k).write()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """One factor as rows of pieces. ``rows``: of a tile; ``pieces``: in a row; ``bytes``: of a tile.
+
+    ``begin``, ``step``: where the first row is, and from one row to the next; ``first``: which row that is, of
+    ``count``. ``along``: whether the depth lies along a row, rather than rows along the depth. ``memory``, ``shared``:
+    where it is read and kept.
+    """
+
+    memory: Buffer
+    shared: Buffer
+    rows: int
+    pieces: int
+    begin: Value
+    step: Value
+    first: Value
+    count: Value
+    along: bool
+
+    @property
+    def bytes(self) -> int:
+        """Of a tile."""
+        return self.rows * self.pieces * PIECE
+
+    def place(self, row: Value, piece: Value) -> Value:
+        """Where a piece lies in a tile, in bytes: turned so that neighbouring rows lie in other banks."""
+        most = min(self.pieces, EACH)
+        turned = (row >> 1 if most == 4 else row) & (most - 1)
+        return (row * self.pieces + (piece ^ turned)) * PIECE
+
+
+class _Mma:
+    """A tile while it is written."""
+
+    def __init__(self, plan: MmaPlan, k: Kernel) -> None:
+        self.plan, self.k, self.tile = plan, k, plan.tile
+        pairs, self.rows, self.columns = k.sizes("size", AXES)
+        tile = plan.tile
+        blocks = [(size + (each - 1)) // each for size, each in ((self.rows, tile.rows), (self.columns, tile.columns))]
+        self.pair, row, column = k.spot(k.block("x"), [pairs, *blocks])
+        self.row, self.column, self.part = row * tile.rows, column * tile.columns, k.block("z")
+        self.down, self.across = k.warp() // tile.across, k.warp() % tile.across
+        self.begin, self.end = self._range()
+        self.left, self.right = self._side("left"), self._side("right")
+        self.windows: OpenWindows | None = None
+        if plan.windows is not None:
+            rows = [self.row + row for row, _ in self._pieces(self.left)]
+            self.windows = plan.windows.opened(k, self.pair, rows)
+
+    def _range(self) -> tuple[Value, Value]:
+        k, depth = self.k, self.k.size("depth")
+        if not self.plan.parts:
+            return k.index(0), depth
+        begin = self.part * k.size("part")
+        return begin, k.smaller(begin + k.size("part"), depth)
+
+    def _side(self, name: str) -> _Side:
+        k, tile, left = self.k, self.tile, name == "left"
+        pair, outer, inner = (k.sizes(f"{name}.", AXES)[n] for n in ((0, 1, 2) if left else (0, 2, 1)))
+        along = left or self.plan.inner
+        length, first, count = (tile.rows, self.row, self.rows) if left else (tile.columns, self.column, self.columns)
+        rows, pieces = (length, tile.depth // EACH) if along else (tile.depth, length // EACH)
+        shared = k.shared(U8, rows * pieces * PIECE * tile.stages)
+        return _Side(
+            k.memory(name), shared, rows, pieces, self.pair * pair, outer if along else inner, first, count, along
+        )
+
+    # ---- copies
+
+    def _pieces(self, side: _Side) -> list[tuple[Value, Value]]:
+        """For each piece that a thread copies, its row in the tile, and which one it is there."""
+        whole, threads = side.rows * side.pieces, self.plan.threads
+        assert whole % threads == 0, "tiles are such that all threads copy"
+        here = [self.k.thread() + first for first in range(0, whole, threads)]
+        return [(one // side.pieces, one % side.pieces) for one in here]
+
+    def _fetch(self, depth: Value, stage: Value) -> None:
+        """Have the tile at a depth copied to a stage."""
+        k = self.k
+        for side in (self.left, self.right):
+            for number, (row, piece) in enumerate(self._pieces(side)):
+                place, inside = self._source(side, number, depth, (row, piece))
+                size = k.select(inside, k.index(PIECE), k.index(0))
+                target = side.shared.address(stage * side.bytes + side.place(row, piece))
+                copy_later(k, target, side.memory.address(k.select(inside, place, place.like(0))), size)
+        commit(k)
+
+    def _source(self, side: _Side, number: int, depth: Value, at: tuple[Value, Value]) -> tuple[Value, Value]:
+        """Where a piece comes from, and whether it is inside."""
+        row, piece = at
+        if not side.along:
+            line, column = depth + row, side.first + piece * EACH
+            return side.begin + line * side.step + column, (line < self.end) & (column < side.count)
+        line, inner = side.first + row, piece * EACH
+        inside = (line < side.count) & (depth + inner < self.end)
+        if self.windows is None or side is not self.left:
+            return side.begin + line * side.step + depth + inner, inside
+        place, within = self.windows.at(number, depth, inner)
+        return place, inside & within
+
+    # ---- sums
+
+    def write(self) -> None:
+        """The whole kernel."""
+        k, tile = self.k, self.tile
+        for stage in range(tile.stages - 1):
+            self._fetch(self.begin + stage * tile.depth, k.index(stage))
+        high, wide = tile.rows // tile.down // 16, tile.columns // tile.across // 8
+        sums = [[[k.variable(k.constant(0.0, F32)) for _ in range(4)] for _ in range(wide)] for _ in range(high)]
+        stage = k.variable(k.index(0))
+        with k.loop("depth", self.end, self.begin, tile.depth) as depth:
+            wait(k, tile.stages - 2)
+            k.barrier()
+            now = stage.value
+            last = now + (tile.stages - 1)
+            behind = k.select(last >= tile.stages, last - tile.stages, last)
+            self._fetch(depth + tile.depth * (tile.stages - 1), behind)
+            self._round(now, sums)
+            stage.value = k.select(now.equals(tile.stages - 1), now.like(0), now + 1)
+        wait(k, 0)
+        for i, line in enumerate(sums):
+            for j, one in enumerate(line):
+                self._give(i, j, [part.value for part in one])
+
+    def _round(self, stage: Value, sums: Sequence[Sequence[Sequence[Variable]]]) -> None:
+        """One tile of the depth."""
+        k, tile, lane = self.k, self.tile, self.k.lane()
+        left = self.left
+        high, wide = tile.rows // tile.down, tile.columns // tile.across
+        for inner in range(0, tile.depth, 16):
+            a = [
+                fragments(
+                    k,
+                    left.shared,
+                    stage * left.bytes + left.place(self.down * high + (lane & 15) + row, (lane >> 4) + inner // EACH),
+                )
+                for row in range(0, high, 16)
+            ]
+            b = list[list[Any]]()
+            for column in range(0, wide, 16):
+                found = self._right(stage, inner, self.across * wide + column)
+                b += [found[:2], found[2:]]
+            for i, x in enumerate(a):
+                for j, y in enumerate(b):
+                    held = sums[i][j]
+                    for variable, value in zip(
+                        held, multiplied(k, self.plan.element, [one.value for one in held], x, y), strict=True
+                    ):
+                        variable.value = value
+
+    def _right(self, stage: Value, inner: int, column: Value) -> list[Any]:
+        """The fragments of 16 columns, two of 8 each."""
+        k, right, lane = self.k, self.right, self.k.lane()
+        base = stage * right.bytes
+        if right.along:  # rows are columns of the result, and pieces go along the depth
+            row = column + (lane & 7) + ((lane >> 4) << 3)
+            return fragments(k, right.shared, base + right.place(row, ((lane >> 3) & 1) + inner // EACH))
+        row = (lane & 15) + inner
+        return fragments(k, right.shared, base + right.place(row, (column >> 3) + (lane >> 4)), turned=True)
+
+    # ---- results
+
+    def _give(self, i: int, j: int, sums: Sequence[Value]) -> None:
+        k, tile, lane = self.k, self.tile, self.k.lane()
+        high, wide = tile.rows // tile.down, tile.columns // tile.across
+        column = self.column + self.across * wide + ((lane & 3) << 1) + 8 * j
+        for half in range(2):
+            row = self.row + self.down * high + (lane >> 2) + (16 * i + 8 * half)
+            pair = sums[2 * half : 2 * half + 2]
+            if self.plan.pairs:
+                with k.when((row < self.rows) & (column < self.columns)):
+                    given = [self._computed(row, column + number, total) for number, total in enumerate(pair)]
+                    k.write(k.memory("result"), self._target(row, column), k.vector_of(given))
+                continue
+            for number, total in enumerate(pair):
+                with k.when((row < self.rows) & (column + number < self.columns)):
+                    given = self._computed(row, column + number, total)
+                    k.memory("result")[self._target(row, column + number)] = given
+
+    def _computed(self, row: Value, column: Value, total: Value) -> Value:
+        """What becomes of a sum."""
+        k, expression = self.k, self.plan.expression
+        names = [f"operand{number}" for number in range(len(expression.inputs) - 1)]
+        operands = [k.read(k.memory(name), self._place(name, (self.pair, row, column)), 0) for name in names]
+        return expression.compute([rounded(total, expression.inputs[0]), *operands])
+
+    def _target(self, row: Value, column: Value) -> Value:
+        place = self._place("result", (self.pair, row, column))
+        return place + self.part * self.k.size("apart") if self.plan.parts else place
+
+    def _place(self, name: str, at: Sequence[Value]) -> Value:
+        pair, row, column = (one * step for one, step in zip(at, self.k.sizes(f"{name}.", AXES), strict=True))
+        return pair + row + column

@@ -1,0 +1,1 @@
+"""How operators and groups become launches: one module per family of operators."""

@@ -1,0 +1,1 @@
+"""Sums of products: which kernel computes one, with which tiles."""

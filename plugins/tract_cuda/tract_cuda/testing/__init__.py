@@ -1,0 +1,1 @@
+"""What proves kernels right where there is no GPU: their PTX, executed on the host."""

@@ -1,0 +1,1 @@
+"""What each instruction becomes: a table for each family."""

@@ -1,0 +1,1 @@
+"""What operators that reduce are made of: rows of the table ``nests``."""

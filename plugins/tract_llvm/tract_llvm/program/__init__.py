@@ -1,0 +1,1 @@
+"""Tensors in memory, and loops over them: what programs of compilers over LLVM work on."""
