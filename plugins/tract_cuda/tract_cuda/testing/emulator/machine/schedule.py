@@ -159,7 +159,7 @@ def _step(module: Any) -> None:
                 with k.when(thread["wait"].differs(TURN)):
                     launch["idle"] = k.number(0)
                 with k.when(thread["fuel"] <= 0):
-                    spent.value = k.number(LONG_TURN)
+                    spent.value = k.select(launch["order"] > 1, k.number(SHORT_TURN), k.number(LONG_TURN))
             happened.value = k.number(1)
     launch["idle"] = launch["idle"] + spent.value + STEP
     late = k.variable(k.number(0))
@@ -236,7 +236,7 @@ def _launch(module: Any) -> None:
             with k.when(block["over"].equals(0)):
                 _burst(k, launch, block, happened)
                 with k.when(block["over"].differs(0)):
-                    left.value = left.value - 1
+                    left.value, happened.value = left.value - 1, k.number(1)
                     k.do("block_end", block.address)
                     _take(k, launch, block.address)
         _judge(k, launch, left.value, happened.value)
