@@ -65,7 +65,8 @@ demo-torch: $(VENV)/.with-torch ## train a network that reads dialled numbers, a
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(ARGS)
 
-test-cuda: $(VENV)/.test ## run the conformance kit on a virtual GPU, whose kernels an emulator executes
+test-cuda: $(VENV)/.test $(VENV)/.cuda ## look at registers of kernels for GPUs, and run the conformance kit on a virtual one
+	$(BIN)/python -m pytest -n $(JOBS) plugins/tract_cuda/tests/kernels/test_static_facts.py plugins/tract_cuda/tests/kernels/test_product_facts.py plugins/tract_cuda/tests/lower/test_registers.py plugins/tract_cuda/tests/driver/test_prototypes.py
 	TRACT_CUDA_DRIVER=tract_cuda.testing.virtual:VirtualGpu $(BIN)/python -m pytest -n $(JOBS) --pyargs tract_core.testing --tract-runtime cuda $(ARGS)
 
 test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
