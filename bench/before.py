@@ -1,12 +1,12 @@
 """This checkout beside another one of this project: the same results to the bit, and how long each takes.
 
-    python bench/before.py OTHER [--only WORD ...] [--threads 1 2] [--rounds 9] [--seconds 0.3] [--short]
+    python bench/before.py OTHER [--only WORD ...] [--threads 1 2] [--rounds 9] [--starts 1] [--seconds 0.3] [--short]
 
 ``OTHER`` is a folder with another version and its ``.venv``. Each version runs in a process of its own; they take
 turns, a short round each, so that what else the machine does hits both alike, and ratios are taken within rounds.
-Printed are the median ratio of a run with the middle half of the ratios, of the first load (which compiles) and of the
-second one, and of the bytes of compiled code; at the end their geometric means. Results that differ end the run with an
-error.
+Printed are the median ratio of a run with the middle half of the ratios, of loads with an empty cache (cold) and of
+such with a full one (warm), of which each version does ``--starts``, in turns, and of the bytes of compiled code; at
+the end their geometric means. Results that differ end the run with an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import exp, log
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ WHAT = ("run", "cold", "warm", "code")
 class Version:
     """One checkout that has loaded a model, in a process of its own."""
 
-    def __init__(self, checkout: Path, model: Path, data: Path, threads: int, cache: Path) -> None:
+    def __init__(self, checkout: Path, cache: Path, model: Path, data: Path, threads: int) -> None:
         command = [checkout / ".venv" / "bin" / "python", __file__, "--worker", model, data, str(threads)]
         given = {**ENVIRONMENT, "TRACT_CACHE": str(cache)}
         self._process = subprocess.Popen(
@@ -90,28 +91,32 @@ def compared(model: Path, data: Path, threads: int, options: argparse.Namespace)
     found: dict[str, list[float]] = {name: [] for name in WHAT}
     checkouts = (OURS, options.other)
     with tempfile.TemporaryDirectory() as folder:
-        caches = [Path(folder) / name for name in ("ours", "other")]
-        for cache in caches:
-            cache.mkdir()
-        colds = [_started(*one, model, data, threads, end=True) for one in zip(checkouts, caches, strict=True)]
-        running = [_started(*one, model, data, threads) for one in zip(checkouts, caches, strict=True)]
-        starts = [version.start for version in running]
-        found["cold"] = [colds[0].start["load"] / colds[1].start["load"]]
-        found["warm"] = [starts[0]["load"] / starts[1]["load"]]
+        for number in range(options.starts):
+            caches = [Path(folder) / f"{name}{number}" for name in ("ours", "other")]
+            for cache in caches:
+                cache.mkdir()
+            begin = [partial(Version, *one, model, data, threads) for one in zip(checkouts, caches, strict=True)]
+            for what in ("cold", "warm"):
+                found[what].append(_ratio_of_loads(begin, number))
         found["code"] = [_bytes(caches[0]) / _bytes(caches[1])]
+        running = [one() for one in begin]
         for number in range(options.rounds):
             times = [version.ask(options.seconds) for version in (running if number % 2 else running[::-1])]
             found["run"].append(times[0] / times[1] if number % 2 else times[1] / times[0])
         for version in running:
             version.end()
-    return found if starts[0]["outputs"] == starts[1]["outputs"] else None
+    same = running[0].start["outputs"] == running[1].start["outputs"]
+    return found if same else None
 
 
-def _started(checkout: Path, cache: Path, model: Path, data: Path, threads: int, *, end: bool = False) -> Version:
-    found = Version(checkout, model, data, threads, cache)
-    if end:
-        found.end()
-    return found
+def _ratio_of_loads(begin: Sequence[Callable[[], Version]], number: int) -> float:
+    """How long the first version takes to be ready, and to have run once, over the second. They begin in turns."""
+    seconds = [0.0, 0.0]
+    for which in (0, 1) if number % 2 else (1, 0):
+        version = begin[which]()
+        seconds[which] = version.start["load"]
+        version.end()
+    return seconds[0] / seconds[1]
 
 
 def _bytes(cache: Path) -> int:
@@ -120,7 +125,7 @@ def _bytes(cache: Path) -> int:
 
 def line(name: str, found: dict[str, list[float]]) -> str:
     low, middle, high = statistics.quantiles(found["run"], n=4)
-    others = "  ".join(f"{what} {found[what][0]:.3f}" for what in WHAT[1:])
+    others = "  ".join(f"{what} {statistics.median(found[what]):.3f}" for what in WHAT[1:])
     return f"{name:<30} run {middle:.3f} ({low:.3f} to {high:.3f})  {others}"
 
 
@@ -137,6 +142,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="workloads with a word in their name")
     parser.add_argument("--threads", nargs="+", type=int, default=[1], metavar="N")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument(
+        "--starts", type=int, default=1, help="how often each version loads with an empty and a full cache"
+    )
     parser.add_argument("--seconds", type=float, default=0.3, help="how long a round of one version takes")
     parser.add_argument("--short", action="store_true", help="small sizes")
     options = parser.parse_args()
