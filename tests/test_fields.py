@@ -16,9 +16,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LATER = {"tract_cpu"}
-"""Distributions whose fields are not all said yet."""
-
 PACKAGES = [ROOT / "tract_core", *sorted(path for path in (ROOT / "plugins").glob("*/tract*") if path.is_dir())]
 
 
@@ -55,7 +52,7 @@ def is_named_by(name: str, annotation: str) -> bool:
     return any(plain in one.lower() for one in re.findall(r"\b[A-Z]\w+", annotation))
 
 
-@pytest.mark.parametrize("package", [one for one in PACKAGES if one.name not in LATER], ids=lambda path: path.name)
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
 def test_every_field_of_a_public_dataclass_is_said(package: Path) -> None:
     found = [
         f"{path.relative_to(ROOT)}: {node.name}.{name}"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console as RichConsole
 
 from tract_core.cli.printing.console import PlainConsole, make_console
-from tract_core.cli.printing.printed import Cell, Column, Table
+from tract_core.cli.printing.printed import Cell, Column, PrintedTable
 from tract_core.cli.printing.terminal import Terminal
 
 TEXTS = st.lists(st.text("ab,é日本", min_size=1, max_size=5), min_size=1, max_size=3).map("\n".join)
@@ -21,7 +21,7 @@ CELLS = STYLED | st.lists(STYLED, max_size=3) | st.just("")
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> Table:
+def tables(draw: st.DrawFn) -> PrintedTable:
     titled = draw(st.booleans())
     columns = draw(
         st.lists(
@@ -29,20 +29,20 @@ def tables(draw: st.DrawFn) -> Table:
             min_size=1,
         )
     )
-    table = Table(tuple(columns))
+    table = PrintedTable(tuple(columns))
     cells: st.SearchStrategy[list[Cell]] = st.lists(CELLS, min_size=len(columns), max_size=len(columns))
     for row in draw(st.lists(cells, min_size=1, max_size=3)):
         table.add(*row)
     return table
 
 
-def drawn(table: Table) -> list[str]:
+def drawn(table: PrintedTable) -> list[str]:
     file = io.StringIO()
     Terminal(RichConsole(file=file, width=10_000, highlight=False, emoji=False)).table(table)
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
-def printed(*, table: Table | None = None, texts: tuple[Cell, ...] = (), indent: int = 0) -> str:
+def printed(*, table: PrintedTable | None = None, texts: tuple[Cell, ...] = (), indent: int = 0) -> str:
     file = io.StringIO()
     console = PlainConsole(file)
     if table is not None:
@@ -53,7 +53,7 @@ def printed(*, table: Table | None = None, texts: tuple[Cell, ...] = (), indent:
 
 
 @given(tables())
-def test_a_table_is_laid_out_as_rich_does_it_without_blanks_at_the_ends_of_lines(table: Table) -> None:
+def test_a_table_is_laid_out_as_rich_does_it_without_blanks_at_the_ends_of_lines(table: PrintedTable) -> None:
     assert printed(table=table).splitlines() == drawn(table)
 
 
@@ -64,7 +64,7 @@ def test_lines_are_as_long_as_they_are_and_have_no_colours() -> None:
 
 
 def test_what_steers_is_escaped_in_lines_and_in_tables() -> None:
-    table = Table((Column("name"), Column("facts")))
+    table = PrintedTable((Column("name"), Column("facts")))
     table.add("a\x1b[2Jb", "f32")
     assert printed(texts=("a\x1b[31m", ("\u202eb", "red"))) == "a\\u001b[31m\\u202eb\n"
     assert printed(table=table).splitlines() == ["name         facts", "a\\u001b[2Jb  f32"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tract_core.cli.printing import progress
-from tract_core.cli.printing.progress import Progress
+from tract_core.cli.printing.progress import ProgressLine
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def bars(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_what_takes_long_within_something_else_has_the_same_line(bars: list[Any]) -> None:
-    shown = Progress(silent=False)
+    shown = ProgressLine(silent=False)
     with shown.running("comparing"):
         time.sleep(0.1)
         with shown.running("preparing"):
@@ -38,7 +38,7 @@ def test_what_takes_long_within_something_else_has_the_same_line(bars: list[Any]
 
 
 def test_one_thing_after_the_other_has_a_line_each(bars: list[Any]) -> None:
-    shown = Progress(silent=False)
+    shown = ProgressLine(silent=False)
     for doing in ("loading", "running"):
         with shown.running(doing):
             time.sleep(0.1)

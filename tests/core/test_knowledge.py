@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tract_core.dims import Dim, SymbolScope, dim_max, dim_min, evaluate, parse_dim, substitute, symbol
 from tract_core.dims.assuming import Assuming
 from tract_core.dims.bounds import at_least
-from tract_core.dims.known import Known
+from tract_core.dims.known import KnownSizes
 from tract_core.model.conditions import Condition, Relation
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
@@ -121,7 +121,7 @@ def test_the_work_grows_with_the_number_of_layers(cut_first: bool, monkeypatch: 
         return _count(
             monkeypatch,
             lambda: simplify_sizes(_residual(layers, cut_first=cut_first)),
-            (Known, "sums_with"),
+            (KnownSizes, "sums_with"),
             (Assuming, "add"),
             (Conditions, "known"),
         )
@@ -343,7 +343,7 @@ def test_bounds_of_names_are_those_of_what_they_stand_for() -> None:
     name = scope.define("n", parse_dim("max(S,T)+3"))
     assert scope.bounds(name) == (3, None)
     assert scope.less_or_equal(symbol("S") + 3, name) is True
-    assert at_least(name - symbol("S"), Known()) is None
+    assert at_least(name - symbol("S"), KnownSizes()) is None
 
 
 @pytest.mark.parametrize("order", [1, -1])

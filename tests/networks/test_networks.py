@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from exported_networks import NETWORKS, Network
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 
 import tract_core as tract
 from tract_core.model.substitute import substitute_in
@@ -43,7 +43,7 @@ def test_fixed_sizes(network: Network, exported) -> None:
     path = exported(network, False)
     given = exported_networks.arrays(network, network.sizes)
     wanted = expected(path, given)
-    model = Onnx().load(path).into_typed()
+    model = OnnxLoader().load(path).into_typed()
     check(model, given, wanted)
     model.declutter()
     model.check_consistency()
@@ -53,7 +53,7 @@ def test_fixed_sizes(network: Network, exported) -> None:
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
 def test_symbolic_sizes(network: Network, exported) -> None:
     path = exported(network, True)
-    wired, decluttered = Onnx().load(path).into_typed(), Onnx().load(path).into_typed().declutter()
+    wired, decluttered = OnnxLoader().load(path).into_typed(), OnnxLoader().load(path).into_typed().declutter()
     decluttered.check_consistency()
     assert max(len(longest_size(model)) for model in (wired, decluttered)) <= 200
     for sizes in (network.sizes, network.others):
@@ -106,7 +106,7 @@ def test_one_wrong_weight_is_noticed(network: Network, exported, tmp_path: Path)
         theirs = expected(wrong, given)
         if max(map(worst_error, theirs, wanted)) > 10 * RELATIVE:
             break
-    model = Onnx().load(wrong).into_typed().declutter()
+    model = OnnxLoader().load(wrong).into_typed().declutter()
     check(model, given, theirs)
     with pytest.raises(AssertionError):
         check(model, given, wanted)

@@ -14,7 +14,7 @@ import onnx
 import onnx.parser
 from hypothesis import given
 from hypothesis import strategies as st
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 
 from tract_core.errors import TractError
 from tract_core.model.fact_text import parse_inference_fact
@@ -83,7 +83,7 @@ def typed(steps: Sequence[Step], fact: str) -> TypedModel | None:
     text = f'<ir_version: 8, opset_import: ["": 17]> f (float[A,B,C] x0) => (float[] x{len(steps)}) {{ {nodes} }}'
     proto = onnx.parser.parse_model(text)
     proto.graph.output[0].type.tensor_type.ClearField("shape")
-    model = Onnx().load_bytes(proto.SerializeToString())
+    model = OnnxLoader().load_bytes(proto.SerializeToString())
     model.set_outlet_fact(model.inputs[0], parse_inference_fact(fact, model.symbols))
     try:
         return model.into_typed()

@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from quantised_lstm import states_of
 from shipped_inputs import Array
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 from tract_onnx.graph import captured
 from tract_onnx.onnxruntime import run_in_onnxruntime
 
@@ -110,7 +110,7 @@ def alone(
 
 
 def _here(model: onnx.ModelProto, inputs: Arrays) -> dict[str, Array]:
-    typed = Onnx().load_bytes(model.SerializeToString()).into_typed()
+    typed = OnnxLoader().load_bytes(model.SerializeToString()).into_typed()
     given = [inputs[typed.outlet_name(outlet)] for outlet in typed.inputs]
     return dict(zip((one.name for one in model.graph.output), TypedSimplePlan(typed).run(given), strict=True))
 

@@ -13,7 +13,7 @@ import onnx
 from shipped_inputs import Array, Case, Known, two_cases
 from shipped_nodes import distance, partings
 from tract_nnef.transforms.cycle import NnefCycle
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 
 from tract_core.data.datum_type import DatumType
 from tract_core.model.fact_text import parse_inference_fact
@@ -80,9 +80,9 @@ def examine(path: Path, known: Sequence[Known] = ({}, {})) -> Findings:
     """Load a file as it is, and run it at two sizes."""
     findings = Findings(path.stat().st_size / 1e6, len(onnx.load(path, load_external_data=False).graph.node))
     try:
-        wired = Onnx().load(path).into_typed()
+        wired = OnnxLoader().load(path).into_typed()
         start = time.process_time()
-        decluttered = Onnx().load(path).into_typed().declutter()
+        decluttered = OnnxLoader().load(path).into_typed().declutter()
         findings.seconds = time.process_time() - start
     except Exception as error:
         findings.failures.append(f"does not load: {error}")
@@ -124,7 +124,7 @@ def _on(runtime: str, model: TypedModel) -> RunFn:
 
 def _with_sizes(path: Path, case: Case) -> TypedModel:
     """The model, told the shapes of its inputs before it is wired."""
-    model = Onnx().load(path)
+    model = OnnxLoader().load(path)
     for outlet in model.inputs:
         array = case.given[model.outlet_name(outlet)]
         text = ",".join(map(str, (*array.shape, DatumType.from_numpy(array.dtype))))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tract_core.analysis.inference import InferenceModel, InferenceNode, Known
+from tract_core.analysis.inference import InferenceModel, InferenceNode, KnownTensor
 from tract_core.data import DType
 from tract_core.dims import Dim, SymbolScope, symbol
 from tract_core.errors import TractError
@@ -88,7 +88,7 @@ def _probe(
         producer = model.nodes[outlet.node]
         if index == slot:
             inputs.append(scratch.add_source("probe", TypedFact.of(kind, probes)))
-        elif isinstance(producer.op, Known):
+        elif isinstance(producer.op, KnownTensor):
             inputs.append(scratch.add_const(producer.name, producer.op.value))
         else:
             return None

@@ -49,7 +49,7 @@ class Source(InferenceOp):
 
 
 @frozen
-class Known(InferenceOp):
+class KnownTensor(InferenceOp):
     """A constant of the file. ``value``: what it is."""
 
     value: Constant
@@ -128,7 +128,7 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
         """Add a constant of the file."""
         value = Constant(array)
         fact = InferenceFact(value.datum_type, array.shape, value)
-        return OutletId(self.add_node(name, Known(value), [fact]).id)
+        return OutletId(self.add_node(name, KnownTensor(value), [fact]).id)
 
     def add_claim(self, outlet: OutletId, fact: InferenceFact) -> None:
         """Note what the file says of a tensor that a node computes, if it says anything."""
@@ -160,7 +160,7 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
 
         Raises InputError for the value of a tensor that a node computes.
         """
-        if fact.value is not None and not isinstance(self.nodes[outlet.node].op, (Source, Known)):
+        if fact.value is not None and not isinstance(self.nodes[outlet.node].op, (Source, KnownTensor)):
             hint = "make the tensor an input first, with set_input_names or --input-node"
             raise InputError("a node computes it, so it has no other value", where=self.outlet_name(outlet), hint=hint)
         super().set_outlet_fact(outlet, fact)

@@ -40,7 +40,7 @@ class NumberRange(click.FloatRange):
         return self.fail(f"{value!r} is no number.", param, ctx) if math.isnan(found) else found
 
 
-class Range(NamedTuple):
+class ValueRange(NamedTuple):
     """Between which values random ones are taken. ``name``: that of an input; the empty one stands for all."""
 
     name: str
@@ -242,12 +242,12 @@ def _no_fact(flag: str, text: str, error: TractError) -> InputError:
     return InputError(problem, hint=error.hint or "write it as in '1,3,S,f32'")
 
 
-def random_range(text: str) -> Range:
+def random_range(text: str) -> ValueRange:
     """``[NAME=]A..B``. Raises InputError."""
     name, _, interval = text.rpartition("=")
     low, _, high = interval.partition("..")
     try:
-        found = Range(name, float(low), float(high))
+        found = ValueRange(name, float(low), float(high))
     except ValueError:
         problem = f"--random-range {text!r} is not of the form [NAME=]A..B"
         raise InputError(problem, hint="as in --random-range 0..5") from None

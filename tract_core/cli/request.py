@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tract_core.cli.global_flags import GlobalFlags
-from tract_core.cli.printing.progress import Progress, restore_terminal
+from tract_core.cli.printing.progress import ProgressLine, restore_terminal
 from tract_core.errors import InputError
 from tract_core.saving import discard_unfinished
 
@@ -115,8 +115,8 @@ class Request(GlobalFlags):
         return make_console(plain=self.machine_friendly)
 
     @cached_property
-    def _progress(self) -> Progress:
-        return Progress(silent=self.machine_friendly)
+    def _progress(self) -> ProgressLine:
+        return ProgressLine(silent=self.machine_friendly)
 
     @contextmanager
     def progress(self, doing: str) -> Generator[None]:

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import ml_dtypes
 import numpy as np
 
-from tract_core.cli.readings import SEED, Bindings, Range, what_else
+from tract_core.cli.readings import SEED, Bindings, ValueRange, what_else
 from tract_core.data import DatumType
 from tract_core.dims import evaluate, symbols_of
 from tract_core.dims.names import write_name
@@ -84,7 +84,7 @@ def make_inputs(
     *,
     bundle: Mapping[str, Array],
     random: bool,
-    ranges: Sequence[Range] = (),
+    ranges: Sequence[ValueRange] = (),
     bindings: Bindings = NO_BINDINGS,
     seed: int = SEED,
 ) -> list[Array]:
@@ -120,7 +120,7 @@ def random_array(
     name: str,
     fact: TypedFact,
     symbols: Mapping[str, int],
-    limits: Range | None = None,
+    limits: ValueRange | None = None,
 ) -> Array:
     """Floats between 0 and 1, integers between 0 and 9, unless ``limits`` say otherwise.
 
@@ -151,7 +151,7 @@ def _largest(kind: DatumType) -> float:
     return float(cast("Any", ml_dtypes.finfo(kind.numpy)).max)
 
 
-def _integers(kind: DatumType, limits: Range) -> tuple[int, int]:
+def _integers(kind: DatumType, limits: ValueRange) -> tuple[int, int]:
     """The first integer of a range, and the one behind the last. Raises InputError where there is none."""
     first, end = ceil(limits.low), ceil(limits.high)
     end = max(end, first + 1) if limits.low == first else end  # A..A is A
@@ -163,13 +163,15 @@ def _integers(kind: DatumType, limits: Range) -> tuple[int, int]:
     return first, end
 
 
-def _beyond(limits: Range, kind: DatumType) -> InputError:
+def _beyond(limits: ValueRange, kind: DatumType) -> InputError:
     where = f"input {limits.name!r}" if limits.name else None
     problem = f"--random-range {limits.low:g}..{limits.high:g} is more than {kind.short} holds"
     return InputError(problem, where=where, hint="choose a smaller range")
 
 
-def _check_names(names: Sequence[str], facts: Sequence[TypedFact], ranges: Sequence[Range], bound: Bindings) -> None:
+def _check_names(
+    names: Sequence[str], facts: Sequence[TypedFact], ranges: Sequence[ValueRange], bound: Bindings
+) -> None:
     """Raises InputError for inputs and symbols that flags name and the model has not."""
     used = frozenset[str]().union(*(fact.shape.symbols() for fact in facts))
     unknown = ", ".join(sorted(bound.values.keys() - used - bound.helpers))

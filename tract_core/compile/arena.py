@@ -36,6 +36,17 @@ class ArenaPlan:
     slots: tuple[tuple[Dim, ...], ...]
     stages: tuple[int, ...]
 
+    def text(self) -> str:
+        """A line for each slot, with its size and the stage from which on that is known, and each that lies in it."""
+        lines = list[str]()
+        for slot, (sizes, stage) in enumerate(zip(self.slots, self.stages, strict=True)):
+            since = f" from stage {stage} on" if stage else ""
+            lines.append(f"slot {slot}: the largest of {', '.join(map(str, sizes))} bytes{since}")
+            inside = [number for number, other in enumerate(self.slot_of) if other == slot]
+            lines += [f"    arena[{number}] at {self.offset_of[number]}" for number in inside]
+        lines += [f"arena[{number}] is never used" for number, slot in enumerate(self.slot_of) if slot < 0]
+        return "".join(f"{line}\n" for line in lines)
+
 
 def plan_arena(sizes: Sequence[Dim], lives: Lives, stage_of: Callable[[Dim], int], alignment: int) -> ArenaPlan:
     """The slots for storages, each of which begins at a multiple of ``alignment`` bytes.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tract_core.compile.groups import Grouping
+from tract_core.compile.groups import Grouper
 from tract_core.dims import Dim, is_one
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -47,7 +47,7 @@ class AttentionAxes:
     width: str | None = None
 
 
-def wait_for_mix(grouping: Grouping[Any], product: int, fits: Fits, passes: Fits) -> bool:
+def wait_for_mix(grouping: Grouper[Any], product: int, fits: Fits, passes: Fits) -> bool:
     """Have a product wait for that which mixes values by its softmax, if there is one: so a mask may come later.
 
     Returns whether it waits. Of several products that are added to scores, one does. ``fits``: whether a node can be
@@ -69,7 +69,7 @@ def wait_for_mix(grouping: Grouping[Any], product: int, fits: Fits, passes: Fits
     return False
 
 
-def attention_behind(grouping: Grouping[Any], product: int, scores: OutletId, fits: Fits) -> AttentionAxes | None:
+def attention_behind(grouping: Grouper[Any], product: int, scores: OutletId, fits: Fits) -> AttentionAxes | None:
     """The attention that begins with a product of two and the element-wise nodes behind it, if it does.
 
     ``scores``: what comes out of these nodes. Each of its axes plays one part only. ``fits``: whether a node can be
@@ -98,7 +98,7 @@ def attention_behind(grouping: Grouping[Any], product: int, scores: OutletId, fi
     return _checked(grouping.model, found)
 
 
-def _reader(grouping: Grouping[Any], outlet: OutletId, fits: Fits) -> TypedNode | None:
+def _reader(grouping: Grouper[Any], outlet: OutletId, fits: Fits) -> TypedNode | None:
     """The node that alone reads a tensor, once, if it can be part of a group."""
     node = grouping.reader_at_one(outlet)
     return node if node is not None and fits(node) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tract_core.compile.groups import Grouping
+from tract_core.compile.groups import Grouper
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_core.ops.recurrent import GruEpilogue, LstmEpilogue
@@ -14,7 +14,7 @@ COUNTS: Final[dict[type, tuple[int, ...]]] = {LstmEpilogue: (4, 1), GruEpilogue:
 """For each epilogue, how many gates each input holds."""
 
 
-def epilogue_behind(grouping: Grouping[Any], gates: OutletId, fits: Callable[[TypedNode], bool]) -> TypedNode | None:
+def epilogue_behind(grouping: Grouper[Any], gates: OutletId, fits: Callable[[TypedNode], bool]) -> TypedNode | None:
     """The epilogue that alone reads a tensor, once, as all of its gates, when all else that it reads is there.
 
     ``fits``: whether a node can be part of the group.

@@ -1,6 +1,6 @@
 """Which nodes one kernel computes, and in which order: what a runtime that compiles decides first.
 
-A group is what one kernel computes. A `Grouping` goes through the nodes in order of execution and has the runtime begin
+A group is what one kernel computes. A `Grouper` goes through the nodes in order of execution and has the runtime begin
 a group with each that is in none yet; the runtime says what its kernels can take along, and this module finds it: the
 chain of element-wise nodes behind a tensor, all nodes around one that reduce or compute elements along the same axes,
 a product that waits for another one. Nothing here knows memory or machines.
@@ -48,7 +48,7 @@ class Group:
 G = TypeVar("G", bound=Group)
 
 
-class Grouping(Generic[G]):
+class Grouper(Generic[G]):
     """Puts the nodes of a model into groups. A runtime derives from it, and says how a group begins.
 
     ``groups``: those that there are by now, in the order in which they are computed. ``there``: the tensors that these

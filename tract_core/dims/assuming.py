@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tract_core.dims.atoms import Atom, Kind
 from tract_core.dims.bounds import at_most, interval, is_never_negative, without_term
-from tract_core.dims.known import SIZE, Interval, Known
+from tract_core.dims.known import SIZE, Interval, KnownSizes
 from tract_core.dims.tdim import Dim, TDim
 from tract_core.dims.walk import symbols_of
 
@@ -38,7 +38,7 @@ class Assuming:
     ``fixed``: the symbols for which one value is left; ``narrowed``: those whose bounds became sharper.
     """
 
-    def __init__(self, known: Known, mentions: Mentions) -> None:
+    def __init__(self, known: KnownSizes, mentions: Mentions) -> None:
         self._known = known
         self._mentions = mentions
         self._parts = _PARTS

@@ -12,7 +12,7 @@ from itertools import islice
 from operator import itemgetter
 
 from tract_core.dims.atoms import BOOLEAN, UNORDERED, Atom, Factor, Kind, Monomial
-from tract_core.dims.known import NOTHING, SIZE, Interval, Known
+from tract_core.dims.known import NOTHING, SIZE, Interval, KnownSizes
 from tract_core.dims.tdim import Dim, TDim, make_dim
 
 _BUDGET = 96
@@ -28,11 +28,11 @@ def bounds(dim: Dim, symbol_bounds: Mapping[str, Interval] | None = None) -> Int
     Symbols that ``symbol_bounds`` does not name are 0 or more. The interval holds every value that ``dim`` takes, but
     may be too wide, as symbols that occur twice are taken apart: ``S - S*P``.
     """
-    known = Known(dict(symbol_bounds)) if symbol_bounds else NOTHING
+    known = KnownSizes(dict(symbol_bounds)) if symbol_bounds else NOTHING
     return at_least(dim, known), at_most(dim, known)
 
 
-def at_least(dim: Dim, known: Known = NOTHING, *, enough: int | None = None) -> int | None:
+def at_least(dim: Dim, known: KnownSizes = NOTHING, *, enough: int | None = None) -> int | None:
     """A number that ``dim`` never falls below, the best that was found, or ``None``.
 
     ``enough``: a number of which it need only be known that ``dim`` does not fall below it.
@@ -45,25 +45,25 @@ def at_least(dim: Dim, known: Known = NOTHING, *, enough: int | None = None) -> 
     if not known.lowest and not known.definitions and _is_linear(dim):
         return low
     if known is NOTHING:  # whose caches would live as long as the process
-        return _Search(Known()).lowest(dim, ())
+        return _Search(KnownSizes()).lowest(dim, ())
     if dim not in known.searched:
         known.searched[dim] = _Search(known).lowest(dim, ())
     return known.searched[dim]
 
 
-def at_most(dim: Dim, known: Known = NOTHING) -> int | None:
+def at_most(dim: Dim, known: KnownSizes = NOTHING) -> int | None:
     """A number that ``dim`` never exceeds, the best that was found, or ``None``."""
     lowest = at_least(-dim, known)
     return None if lowest is None else -lowest
 
 
-def is_never_negative(dim: Dim, known: Known = NOTHING) -> bool:
+def is_never_negative(dim: Dim, known: KnownSizes = NOTHING) -> bool:
     """Whether ``dim >= 0`` could be proved."""
     lowest = at_least(dim, known, enough=0)
     return lowest is not None and lowest >= 0
 
 
-def interval(dim: Dim, known: Known = NOTHING) -> Interval:
+def interval(dim: Dim, known: KnownSizes = NOTHING) -> Interval:
     """The bounds of ``dim``, from those of its parts alone."""
     if isinstance(dim, int):
         return dim, dim
@@ -80,14 +80,14 @@ def interval(dim: Dim, known: Known = NOTHING) -> Interval:
     return low, high
 
 
-def _product_interval(product: Monomial, known: Known) -> Interval:
+def _product_interval(product: Monomial, known: KnownSizes) -> Interval:
     result = _factor_interval(product[0], known)
     for factor in product[1:]:
         result = _times(result, _factor_interval(factor, known))
     return result
 
 
-def _factor_interval(factor: Factor, known: Known) -> Interval:
+def _factor_interval(factor: Factor, known: KnownSizes) -> Interval:
     if isinstance(factor, str):
         return known.intervals.get(factor, SIZE)
     found = known.cache.get(factor)
@@ -180,7 +180,7 @@ _INTERVALS: dict[Kind, Callable[[Sequence[Interval]], Interval]] = {
 class _Search:
     """One search for a lower bound; holds what is left of its budget."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownSizes) -> None:
         self.known = known
         self.budget = _BUDGET
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from tract_core.dims.atoms import MAX_ARGUMENTS, Atom, Kind, dim_key, too_large, weight_of
 from tract_core.dims.bounds import at_least, at_most, is_never_negative
-from tract_core.dims.known import NOTHING, Known, single_atom
+from tract_core.dims.known import NOTHING, KnownSizes, single_atom
 from tract_core.dims.remainder import remainder
 from tract_core.dims.tdim import Dim, TDim, factor_dim
 from tract_core.errors import DimError
@@ -60,7 +60,7 @@ def comparison_difference(a: Dim, op: Comparison, b: Dim) -> Dim:
     return difference(a, b)
 
 
-def rebuild(kind: Kind, args: Sequence[Dim], known: Known = NOTHING) -> Dim:
+def rebuild(kind: Kind, args: Sequence[Dim], known: KnownSizes = NOTHING) -> Dim:
     """The operation ``kind`` on ``args``, in canonical form, decided as far as ``known`` allows."""
     return _BUILDERS[kind](args, known)
 
@@ -74,7 +74,7 @@ _DIFFERENCES: dict[str, Callable[[Dim, Dim], Dim]] = {
 }
 
 
-def _divide(args: Sequence[Dim], known: Known) -> Dim:
+def _divide(args: Sequence[Dim], known: KnownSizes) -> Dim:
     """A quotient that is the same at both ends of what the dividend can be is a number; known rests are left out."""
     dividend, divisor = args
     if not isinstance(divisor, int) or divisor <= 0:
@@ -87,15 +87,15 @@ def _divide(args: Sequence[Dim], known: Known) -> Dim:
     return (dividend - (left_over or 0)) // divisor
 
 
-def _smallest(args: Sequence[Dim], known: Known) -> Dim:
+def _smallest(args: Sequence[Dim], known: KnownSizes) -> Dim:
     return _extremum(Kind.MIN, args, known)
 
 
-def _largest(args: Sequence[Dim], known: Known) -> Dim:
+def _largest(args: Sequence[Dim], known: KnownSizes) -> Dim:
     return _extremum(Kind.MAX, args, known)
 
 
-def _extremum(kind: Literal[Kind.MIN, Kind.MAX], args: Sequence[Dim], known: Known) -> Dim:
+def _extremum(kind: Literal[Kind.MIN, Kind.MAX], args: Sequence[Dim], known: KnownSizes) -> Dim:
     if not args:
         raise DimError(f"{kind}() has no arguments", hint=f"give it one size or more, as in {kind}(S,4)")
     kept: list[Dim] = []
@@ -104,7 +104,7 @@ def _extremum(kind: Literal[Kind.MIN, Kind.MAX], args: Sequence[Dim], known: Kno
     return kept[0] if len(kept) == 1 else _apply(kind, kept)
 
 
-def _keep_extreme(kept: list[Dim], arg: Dim, kind: Kind, known: Known) -> None:
+def _keep_extreme(kept: list[Dim], arg: Dim, kind: Kind, known: KnownSizes) -> None:
     """Add ``arg`` to ``kept`` unless one there dominates it; take out those that it dominates."""
     for position in reversed(range(len(kept))):
         ahead, behind = (kept[position], arg) if kind is Kind.MAX else (arg, kept[position])
@@ -120,7 +120,7 @@ def _keep_extreme(kept: list[Dim], arg: Dim, kind: Kind, known: Known) -> None:
     kept.append(arg)
 
 
-def _broadcast(args: Sequence[Dim], known: Known) -> Dim:
+def _broadcast(args: Sequence[Dim], known: KnownSizes) -> Dim:
     numbers = 1
     symbolic: list[Dim] = []
     for arg in _arguments(Kind.BROADCAST, args):
@@ -137,7 +137,7 @@ def _broadcast(args: Sequence[Dim], known: Known) -> Dim:
     return symbolic[0] if len(symbolic) == 1 else _apply(Kind.BROADCAST, symbolic)
 
 
-def _left_to_choose(args: list[Dim], known: Known) -> list[Dim]:
+def _left_to_choose(args: list[Dim], known: KnownSizes) -> list[Dim]:
     """Those of which one can be the broadcast of all.
 
     One that is 2 or more is it, as all others must equal it or be 1. Of those that are equal, the simplest one stays.
@@ -151,7 +151,7 @@ def _left_to_choose(args: list[Dim], known: Known) -> list[Dim]:
     return [arg for arg in args if arg in kept]
 
 
-def _always_equal(a: Dim, b: Dim, known: Known) -> bool:
+def _always_equal(a: Dim, b: Dim, known: KnownSizes) -> bool:
     return is_never_negative(a - b, known) and is_never_negative(b - a, known)
 
 
@@ -160,7 +160,7 @@ def _complexity(dim: Dim) -> tuple[int, bool, str]:
     return weight_of(dim), isinstance(dim, TDim) and dim.constant != 0, dim_key(dim)
 
 
-def _check_can_broadcast(dim: Dim, number: int, known: Known) -> None:
+def _check_can_broadcast(dim: Dim, number: int, known: KnownSizes) -> None:
     """Raises DimError where ``dim`` can be neither ``number`` nor 1."""
     low, high = at_least(dim, known), at_most(dim, known)
     too_large = low is not None and low > max(number, 1)
@@ -183,7 +183,7 @@ def _broadcast_numbers(a: int, b: int) -> int:
     )
 
 
-def _is_not_negative(args: Sequence[Dim], known: Known) -> Dim:
+def _is_not_negative(args: Sequence[Dim], known: KnownSizes) -> Dim:
     """``g*x + c >= 0`` holds where ``x + floor(c / g) >= 0`` does."""
     (difference,) = args
     if isinstance(difference, int):
@@ -194,7 +194,7 @@ def _is_not_negative(args: Sequence[Dim], known: Known) -> Dim:
     return 0 if is_never_negative(-reduced - 1, known) else _apply(Kind.GE, [reduced])
 
 
-def _is_zero(args: Sequence[Dim], known: Known) -> Dim:
+def _is_zero(args: Sequence[Dim], known: KnownSizes) -> Dim:
     (difference,) = args
     if isinstance(difference, int):
         return int(difference == 0)
@@ -234,7 +234,7 @@ def _apply(kind: Kind, args: Sequence[Dim]) -> TDim:
     return factor_dim(Atom(kind, tuple(args)))
 
 
-_BUILDERS: dict[Kind, Callable[[Sequence[Dim], Known], Dim]] = {
+_BUILDERS: dict[Kind, Callable[[Sequence[Dim], KnownSizes], Dim]] = {
     Kind.DIV: _divide,
     Kind.MIN: _smallest,
     Kind.MAX: _largest,

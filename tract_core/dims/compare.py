@@ -8,7 +8,7 @@ from math import gcd, prod
 
 from tract_core.dims.atoms import Atom, Factor, Kind
 from tract_core.dims.bounds import at_least, at_most
-from tract_core.dims.known import NOTHING, SIZE, Interval, Known
+from tract_core.dims.known import NOTHING, SIZE, Interval, KnownSizes
 from tract_core.dims.tdim import Dim, TDim, symbol
 from tract_core.dims.walk import substitute
 
@@ -16,7 +16,7 @@ _MAX_CASES = 64
 """Combinations of remainders that are looked at."""
 
 
-def same_dim(a: Dim, b: Dim, known: Known = NOTHING) -> bool | None:
+def same_dim(a: Dim, b: Dim, known: KnownSizes = NOTHING) -> bool | None:
     """Whether ``a`` and ``b`` are always equal (yes), never equal (no), or neither is certain (``None``)."""
     if isinstance(a, int) and isinstance(b, int):
         return a == b
@@ -31,12 +31,12 @@ def same_dim(a: Dim, b: Dim, known: Known = NOTHING) -> bool | None:
     return _is_zero_by_cases(difference, known)
 
 
-def less_or_equal(a: Dim, b: Dim, known: Known = NOTHING) -> bool | None:
+def less_or_equal(a: Dim, b: Dim, known: KnownSizes = NOTHING) -> bool | None:
     """Whether ``a <= b``: always, never, or ``None``."""
     return not_negative(b - a, known)
 
 
-def not_negative(dim: Dim, known: Known = NOTHING) -> bool | None:
+def not_negative(dim: Dim, known: KnownSizes = NOTHING) -> bool | None:
     """Whether ``dim >= 0``: always, never, or ``None``."""
     low = at_least(dim, known)
     if low is not None and low >= 0:
@@ -45,7 +45,7 @@ def not_negative(dim: Dim, known: Known = NOTHING) -> bool | None:
     return False if high is not None and high < 0 else None
 
 
-def positive(dim: Dim, known: Known = NOTHING) -> bool | None:
+def positive(dim: Dim, known: KnownSizes = NOTHING) -> bool | None:
     """Whether ``dim >= 1``: always, never, or ``None``."""
     return not_negative(dim - 1, known)
 
@@ -56,7 +56,7 @@ def _excludes_zero(dim: TDim, low: int | None, high: int | None) -> bool:
     return dim.constant % gcd(*dim.terms.values()) != 0
 
 
-def _is_zero_by_cases(dim: TDim, known: Known) -> bool | None:
+def _is_zero_by_cases(dim: TDim, known: KnownSizes) -> bool | None:
     """Look at every remainder that the divided symbols can have, for which the divisions come out even."""
     divisor, names = _divisions(dim)
     if divisor == 1 or divisor ** len(names) > _MAX_CASES:
@@ -76,7 +76,7 @@ def _remainders(names: list[str], divisor: int) -> Iterator[dict[str, int]]:
         yield dict(zip(names, case, strict=True))
 
 
-def _zero_in_case(dim: TDim, case: dict[str, int], divisor: int, known: Known) -> str:
+def _zero_in_case(dim: TDim, case: dict[str, int], divisor: int, known: KnownSizes) -> str:
     """``"zero"``, ``"other"`` (never zero), ``"unknown"``, or ``"impossible"`` where the case cannot occur."""
     intervals = dict(known.intervals)
     for name, remainder in case.items():
@@ -87,7 +87,7 @@ def _zero_in_case(dim: TDim, case: dict[str, int], divisor: int, known: Known) -
     found = substitute(dim, {name: symbol(name) * divisor + remainder for name, remainder in case.items()})
     if isinstance(found, int):
         return "other" if found else "zero"
-    within = Known(intervals)
+    within = KnownSizes(intervals)
     low, high = at_least(found, within), at_most(found, within)
     if low == high == 0:
         return "zero"

@@ -18,7 +18,7 @@ SIZE: Final[Interval] = (0, None)
 """What every symbol is from the start: an integer that is 0 or more."""
 
 
-class Known:
+class KnownSizes:
     """Bounds of symbols and of sums, and remainders.
 
     ``intervals``: of single symbols, by name; for the others `SIZE` holds. ``lowest``: for sums without constant, a
@@ -39,9 +39,9 @@ class Known:
         """Lower bounds that were searched for before."""
         self._by_term: dict[Monomial, dict[TDim, None]] = {}
 
-    def copy(self) -> Known:
+    def copy(self) -> KnownSizes:
         """The same knowledge, which changes on its own."""
-        other = Known(dict(self.intervals))
+        other = KnownSizes(dict(self.intervals))
         other.lowest, other.remainders = dict(self.lowest), dict(self.remainders)
         other.definitions = dict(self.definitions)
         other._by_term = {term: dict(sums) for term, sums in self._by_term.items()}
@@ -69,7 +69,7 @@ class Known:
         return ((total, self.lowest[total]) for total in self._by_term.get(term, ()))
 
 
-NOTHING: Final = Known()
+NOTHING: Final = KnownSizes()
 """Symbols are 0 or more, that is all; nobody writes to it."""
 
 

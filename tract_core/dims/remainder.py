@@ -6,14 +6,14 @@ from math import gcd
 from typing import Final
 
 from tract_core.dims.atoms import UNORDERED, Atom, Factor, Kind, Monomial
-from tract_core.dims.known import Known
+from tract_core.dims.known import KnownSizes
 from tract_core.dims.tdim import Dim, TDim, make_dim
 
 _MOST_TRIED: Final = 256
 """Up to which number all of its divisors are looked at."""
 
 
-def remainder(dim: Dim, divisor: int, known: Known) -> int | None:
+def remainder(dim: Dim, divisor: int, known: KnownSizes) -> int | None:
     """``dim % divisor``, or ``None`` where that depends or was not found out."""
     if isinstance(dim, int):
         return dim % divisor
@@ -28,7 +28,7 @@ def remainder(dim: Dim, divisor: int, known: Known) -> int | None:
     return total % divisor
 
 
-def without_whole_divisions(dim: Dim, known: Known) -> Dim:
+def without_whole_divisions(dim: Dim, known: KnownSizes) -> Dim:
     """``dim``, with ``x/m`` in the place of ``n*(x/(m*n))`` where ``n`` divides ``x/m``."""
     if isinstance(dim, int) or not known.remainders:
         return dim
@@ -43,7 +43,7 @@ def without_whole_divisions(dim: Dim, known: Known) -> Dim:
     return dim
 
 
-def _undone(atom: Atom, factor: int, known: Known) -> tuple[Dim, int] | None:
+def _undone(atom: Atom, factor: int, known: KnownSizes) -> tuple[Dim, int] | None:
     """For ``x/(m*n)``, multiplied by ``factor``: ``x/m`` and ``n``, which leaves nothing over, the largest there is."""
     numerator, divisor = atom.args
     assert isinstance(divisor, int)  # sizes are divided by numbers
@@ -56,7 +56,7 @@ def _undone(atom: Atom, factor: int, known: Known) -> tuple[Dim, int] | None:
     return None
 
 
-def _of_term(term: Monomial, divisor: int, known: Known) -> int | None:
+def _of_term(term: Monomial, divisor: int, known: KnownSizes) -> int | None:
     """What is left over of a product: 0 where that is so of one factor."""
     if divisor == 1:
         return 0
@@ -71,7 +71,7 @@ def _of_term(term: Monomial, divisor: int, known: Known) -> int | None:
     return total % divisor
 
 
-def _of_factor(factor: Factor, divisor: int, known: Known) -> int | None:
+def _of_factor(factor: Factor, divisor: int, known: KnownSizes) -> int | None:
     by, left = known.remainders.get(factor, (1, 0))
     if by % divisor == 0:
         return left % divisor
@@ -85,7 +85,7 @@ def _of_factor(factor: Factor, divisor: int, known: Known) -> int | None:
     return None
 
 
-def _of_quotient(atom: Atom, divisor: int, known: Known) -> int | None:
+def _of_quotient(atom: Atom, divisor: int, known: KnownSizes) -> int | None:
     numerator, by = atom.args
     assert isinstance(by, int)  # sizes are divided by numbers
     found = remainder(numerator, by * divisor, known)

@@ -16,7 +16,7 @@ from tract_core.dims.atoms import Atom, Factor, Kind, dim_key, weight_of
 from tract_core.dims.bounds import at_least, at_most, interval, without_term
 from tract_core.dims.build import rebuild
 from tract_core.dims.compare import less_or_equal, same_dim
-from tract_core.dims.known import SIZE, Interval, Known, only_factor, single_atom
+from tract_core.dims.known import SIZE, Interval, KnownSizes, only_factor, single_atom
 from tract_core.dims.remainder import isolated_remainder
 from tract_core.dims.solve import symbol_name
 from tract_core.dims.tdim import Dim, TDim, factor_dim, symbol
@@ -40,7 +40,7 @@ class Theory:
     """What is known of sizes. After a ContradictionError it is good for nothing."""
 
     def __init__(self) -> None:
-        self._known = Known()
+        self._known = KnownSizes()
         self._values: dict[Factor, Dim] = {}
         """What stands for symbols and operations. None of these sizes leads back to what it stands for."""
         self._mentions: Mentions = {}

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from tract_core.dims.atoms import BOOLEAN, Atom, Factor, Kind, Monomial
 from tract_core.dims.build import broadcast, rebuild
-from tract_core.dims.known import NOTHING, Known, single_atom
+from tract_core.dims.known import NOTHING, KnownSizes, single_atom
 from tract_core.dims.remainder import without_whole_divisions
 from tract_core.dims.tdim import Dim, TDim, factor_dim
 from tract_core.errors import DimError
@@ -90,7 +90,7 @@ class Values(Protocol):
         ...
 
 
-def rewrite(dim: Dim, mapping: Values, known: Known = NOTHING) -> Dim:
+def rewrite(dim: Dim, mapping: Values, known: KnownSizes = NOTHING) -> Dim:
     """``substitute``, also for operations, and decide what ``known`` allows to decide."""
     if isinstance(dim, int):
         return dim
@@ -111,7 +111,7 @@ def rewrite(dim: Dim, mapping: Values, known: Known = NOTHING) -> Dim:
     return without_whole_divisions(result + TDim(same, 0) if same else result, known)
 
 
-def _rewrite_product(product: Monomial, mapping: Values, known: Known) -> Dim | None:
+def _rewrite_product(product: Monomial, mapping: Values, known: KnownSizes) -> Dim | None:
     """``None`` where nothing changes."""
     replaced = [_rewrite_factor(factor, mapping, known) for factor in product]
     if all(part is None for part in replaced):
@@ -122,7 +122,7 @@ def _rewrite_product(product: Monomial, mapping: Values, known: Known) -> Dim | 
     return result
 
 
-def _rewrite_factor(factor: Factor, mapping: Values, known: Known) -> Dim | None:
+def _rewrite_factor(factor: Factor, mapping: Values, known: KnownSizes) -> Dim | None:
     if isinstance(factor, str):
         return mapping.get(factor)
     if known is NOTHING:

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Final
 
-from tract_core.drawing.ink import DARK, FAINT, LINE, colours_of, xml
+from tract_core.drawing.ink import DARK, FAINT, STROKE, colours_of, xml
 from tract_core.drawing.picture import Box, Picture
 
 SECONDS: Final = 20
@@ -17,7 +17,7 @@ _SETTINGS: Final = f"""\
   graph [fontname="Helvetica", fontsize=10, fontcolor="{FAINT}", nodesep=0.3, ranksep=0.35, compound=true];
   node [shape=box, style="filled,rounded", fontname="Helvetica", fontsize=13, fontcolor="{DARK}", margin="0.12,0.06", \
 height=0];
-  edge [fontname="Helvetica", fontsize=10, fontcolor="{FAINT}", color="{LINE}", arrowsize=0.6];"""
+  edge [fontname="Helvetica", fontsize=10, fontcolor="{FAINT}", color="{STROKE}", arrowsize=0.6];"""
 
 
 def dot_of(picture: Picture) -> str:
@@ -54,7 +54,7 @@ def _content(picture: Picture, prefix: str, indent: str) -> Iterator[str]:
     for place, (owner, body) in enumerate(picture.bodies):
         inner = f"{prefix}b{place}_"
         yield f"{indent}subgraph cluster_{inner} {{"
-        yield f'{indent}  label={_quoted(body.title)}; color="{LINE}"; style="dashed,rounded";'
+        yield f'{indent}  label={_quoted(body.title)}; color="{STROKE}"; style="dashed,rounded";'
         yield from _content(body, inner, f"{indent}  ")
         yield f"{indent}}}"
         if body.boxes:

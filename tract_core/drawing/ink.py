@@ -11,7 +11,7 @@ from zlib import crc32
 
 from tract_core.drawing.picture import Box
 
-LINE: Final = "#8a8f98"
+STROKE: Final = "#8a8f98"
 FAINT: Final = "#6b7280"
 DARK: Final = "#1f2328"
 FONT: Final = "Helvetica, Arial, sans-serif"

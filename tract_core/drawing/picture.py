@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from tract_core.analysis.inference import Known
+from tract_core.analysis.inference import KnownTensor
 from tract_core.data import Constant
 from tract_core.frozen import frozen
 from tract_core.model.bodies import bodies_of
@@ -153,7 +153,7 @@ class _Drawing:
 
 
 def _is_constant(node: Node[Any, Any]) -> bool:
-    return isinstance(node.op, (Const, Known))
+    return isinstance(node.op, (Const, KnownTensor))
 
 
 def _short(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from tract_core.drawing.ink import DARK, FAINT, FONT, LINE, colours_of, width_of, xml
+from tract_core.drawing.ink import DARK, FAINT, FONT, STROKE, colours_of, width_of, xml
 from tract_core.drawing.layout import Layout, place
 from tract_core.drawing.picture import Box, Picture
 
@@ -100,7 +100,7 @@ def _framed(title: str, inner: Panel, left: float) -> Iterator[str]:
     width = max(inner.width, width_of(title, SMALL)) + 2 * MARGIN
     yield (
         f'<rect x="{left:.1f}" y="0" width="{width:.1f}" height="{inner.height + HEAD + MARGIN:.1f}" rx="8" '
-        f'fill="none" stroke="{LINE}" stroke-dasharray="5 4"/>'
+        f'fill="none" stroke="{STROKE}" stroke-dasharray="5 4"/>'
         f'<text x="{left + MARGIN:.1f}" y="17" font-size="{SMALL:g}" fill="{FAINT}">{xml(title)}</text>'
         f'<g transform="translate({left + MARGIN:.1f},{HEAD:g})">'
     )
@@ -186,12 +186,12 @@ def _curve(points: Sequence[Point]) -> str:
             f"V{next_y:.1f}" if straight else f"C{x:.1f} {half:.1f} {next_x:.1f} {half:.1f} {next_x:.1f} {next_y:.1f}"
         )
         x, y = next_x, next_y
-    return f'<path d="{"".join(parts)}" fill="none" stroke="{LINE}"/>'
+    return f'<path d="{"".join(parts)}" fill="none" stroke="{STROKE}"/>'
 
 
 def _head(tip: Point) -> str:
     x, y = tip
-    return f'<path d="M{x - 3.5:.1f} {y - 1:.1f}h7l-3.5 6z" fill="{LINE}"/>'
+    return f'<path d="M{x - 3.5:.1f} {y - 1:.1f}h7l-3.5 6z" fill="{STROKE}"/>'
 
 
 def _label(text: str, start: Point) -> str:

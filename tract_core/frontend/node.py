@@ -28,7 +28,7 @@ Slot = TypeVar("Slot", bound=int | str)
 
 
 @frozen
-class Kind(Generic[T]):
+class AttributeKind(Generic[T]):
     """What an attribute can be asked for as. ``text``: what errors call it."""
 
     text: str
@@ -37,16 +37,16 @@ class Kind(Generic[T]):
     __hash__ = object.__hash__
 
 
-INTEGER: Final = Kind[int]("an integer")
-INTEGERS: Final = Kind[tuple[int, ...]]("integers")
-NUMBER: Final = Kind[float]("a number")
-NUMBERS: Final = Kind[tuple[float, ...]]("numbers")
-TEXT: Final = Kind[str]("a text")
-TEXTS: Final = Kind[tuple[str, ...]]("texts")
-FLAG: Final = Kind[bool]("true or false")
-SIZE: Final = Kind[Dim]("a size")
-SIZES: Final = Kind[tuple[Dim, ...]]("sizes")
-ELEMENT_TYPE: Final = Kind[DatumType]("an element type")
+INTEGER: Final = AttributeKind[int]("an integer")
+INTEGERS: Final = AttributeKind[tuple[int, ...]]("integers")
+NUMBER: Final = AttributeKind[float]("a number")
+NUMBERS: Final = AttributeKind[tuple[float, ...]]("numbers")
+TEXT: Final = AttributeKind[str]("a text")
+TEXTS: Final = AttributeKind[tuple[str, ...]]("texts")
+FLAG: Final = AttributeKind[bool]("true or false")
+SIZE: Final = AttributeKind[Dim]("a size")
+SIZES: Final = AttributeKind[tuple[Dim, ...]]("sizes")
+ELEMENT_TYPE: Final = AttributeKind[DatumType]("an element type")
 
 
 class Attributes(ABC):
@@ -76,7 +76,7 @@ class Attributes(ABC):
         """Whether the file gives that attribute."""
 
     @abstractmethod
-    def find(self, name: str, kind: Kind[T]) -> T | None:
+    def find(self, name: str, kind: AttributeKind[T]) -> T | None:
         """An attribute as one of a kind; ``None`` for one that is absent. Raises ModelError for one of another kind."""
 
     # --- what a row asks ---
@@ -150,7 +150,7 @@ class Attributes(ABC):
         """Several of these. Raises FactError for one outside, and for one that is there twice."""
         return tuple(NodeWiring.axes(self.integers(name, default), rank))
 
-    def _get(self, name: str, kind: Kind[T], default: T | None) -> T:
+    def _get(self, name: str, kind: AttributeKind[T], default: T | None) -> T:
         found = self.find(name, kind)
         if found is not None:
             return found

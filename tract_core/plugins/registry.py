@@ -36,7 +36,7 @@ from tract_core.plugins.descriptor import (
 from tract_core.plugins.discovery import installed_plugins, normal_name
 from tract_core.plugins.handshake import check_hooks, refusal
 from tract_core.plugins.offers import CHECKS, Listed, Offer, parts_of, what_is_wrong
-from tract_core.plugins.tables import Promise, Row, Rows, Table, TableKey, key_text
+from tract_core.plugins.tables import DeferredRow, Row, Rows, Table, TableKey, key_text
 from tract_core.version import version
 
 K = TypeVar("K")
@@ -128,7 +128,7 @@ class Registry:
         """
         name, module = table.key.name, listed.module
         if listed.keys is not None and (record.name, module) not in self._rows:
-            promised = [Row(name, key, Promise(record.name, module, types)) for key, types in listed.keys.items()]
+            promised = [Row(name, key, DeferredRow(record.name, module, types)) for key, types in listed.keys.items()]
             return Brought(record, module, promised)
         rows = self._rows_of(record, module)
         if rows is None:
@@ -136,7 +136,7 @@ class Registry:
         brought = Brought(record, module, [row for row in rows if row.table == name])
         return self._guard(record, f"rows in {module}", _checked, table, brought, listed.keys)
 
-    def _keep(self, table: Table[Any, Any], promise: Promise) -> None:
+    def _keep(self, table: Table[Any, Any], promise: DeferredRow) -> None:
         """Import the module that a promise of a table leads to. One that fails goes, with all that it promised."""
         with self._asking():
             record, listed = self._listed_for(table.key.name)[promise.plugin, promise.module]

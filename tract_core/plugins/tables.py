@@ -139,7 +139,7 @@ class Standing(IntEnum):
     """Anybody else."""
 
 
-class Promise(NamedTuple):
+class DeferredRow(NamedTuple):
     """In the place of a row's value: the module that has it, which was not imported yet, of a plugin.
 
     ``types``: the texts of the operator types that the row looks at.
@@ -160,7 +160,7 @@ class Entry:
     plugin: str
 
 
-Keep = Callable[["Table[Any, Any]", Promise], None]
+Keep = Callable[["Table[Any, Any]", DeferredRow], None]
 """``(table, promise)``: keep a promise, by `Table.keep`; or fill the table again, without it, where that cannot be."""
 
 Report = Callable[[str, RegistrationError], None]
@@ -227,7 +227,7 @@ class Table(Generic[K, V]):
         """Put the rows of a module in the place of what was promised for it."""
         for row in rows:
             entry = self._entries.get(row.key)
-            if entry is not None and isinstance(entry.value, Promise) and entry.value[:2] == (plugin, module):
+            if entry is not None and isinstance(entry.value, DeferredRow) and entry.value[:2] == (plugin, module):
                 entry.value = row.value
 
     def find(self, key: object) -> V | None:
@@ -237,12 +237,12 @@ class Table(Generic[K, V]):
         table, is reported and not used.
         """
         found = self._find(key)
-        while found is not None and found.value.__class__ is Promise:
+        while found is not None and found.value.__class__ is DeferredRow:
             self._import(found.value)
             found = self._find(key)
         return None if found is None else found.value
 
-    def _import(self, promise: Promise) -> None:
+    def _import(self, promise: DeferredRow) -> None:
         assert self._keep is not None  # only who keeps promises makes some
         self._keep(self, promise)
 
@@ -293,7 +293,7 @@ class Table(Generic[K, V]):
 
     def rows(self) -> Mapping[str, V]:
         """All rows by the text of their key; their modules are imported."""
-        while promised := [entry.value for entry in self._entries.values() if isinstance(entry.value, Promise)]:
+        while promised := [entry.value for entry in self._entries.values() if isinstance(entry.value, DeferredRow)]:
             self._import(promised[0])
         return {name: entry.value for name, entry in self._entries.items()}
 
@@ -304,7 +304,7 @@ class Table(Generic[K, V]):
     def types(self, key: str) -> tuple[str, ...]:
         """The texts of the operator types that a row looks at. Nothing is imported."""
         value = self._entries[key].value
-        if isinstance(value, Promise):
+        if isinstance(value, DeferredRow):
             return value.types
         return () if self.key.types is None else tuple(map(key_text, self.key.types(value)))
 

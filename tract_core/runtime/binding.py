@@ -18,7 +18,7 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.binding_plan import BindingPlan
 
 
-class Inputs:
+class ModelInputs:
     """The inputs of one model, and how their arrays bind its symbols. Immutable: made once, by the plan."""
 
     def __init__(self, model: TypedModel) -> None:

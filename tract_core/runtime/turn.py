@@ -15,7 +15,7 @@ from tract_core.limits import RunBudget, run_limit, run_room, running
 from tract_core.model.bodies import from_outside
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
-from tract_core.runtime.binding import Inputs, check_assertions
+from tract_core.runtime.binding import ModelInputs, check_assertions
 from tract_core.runtime.conditions import ComingConditions
 from tract_core.runtime.host import HostNode, HostState
 from tract_core.runtime.outputs import Outputs
@@ -29,7 +29,7 @@ class Turn:
     """
 
     def __init__(self, model: TypedModel, nodes: Sequence[HostNode]) -> None:
-        self.inputs = Inputs(model)
+        self.inputs = ModelInputs(model)
         self.outputs = Outputs(model)
         self._scope = model.symbols
         self._conditions = ComingConditions(model, nodes)

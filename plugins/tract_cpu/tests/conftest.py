@@ -14,7 +14,7 @@ os.environ["TRACT_CHECK_PROGRAMS"] = "1"
 
 sys.path.insert(0, str(Path(__file__).parent))  # modules that tests share
 
-from tract_llvm.testing.elements import Elements
+from tract_llvm.testing.elements import ElementRunner
 
 
 @pytest.fixture(autouse=True)
@@ -42,5 +42,5 @@ def any_isa(request: pytest.FixtureRequest) -> Isa:
 
 
 @pytest.fixture
-def elements(isa: Isa) -> Elements:
-    return Elements(isa)
+def elements(isa: Isa) -> ElementRunner:
+    return ElementRunner(isa)

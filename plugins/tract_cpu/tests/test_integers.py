@@ -15,7 +15,7 @@ from tract_cpu.kernels.quantize import sum_of_steps as element_of_bytes
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import Isa
-from tract_llvm.testing.elements import Elements
+from tract_llvm.testing.elements import ElementRunner
 
 from tract_core.data import Constant, DatumType
 from tract_core.model.axes import AxesMapping
@@ -256,7 +256,7 @@ def test_a_model_without_quantised_tensors_is_left_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("to", [U8, I8])
-def test_sums_are_rounded_exactly_in_float64(elements: Elements, to: DatumType) -> None:
+def test_sums_are_rounded_exactly_in_float64(elements: ElementRunner, to: DatumType) -> None:
     """Halves go to the even side only where they are halves: 5 * f32(0.1) is none, though its product in f32 is."""
     x = np.concatenate([np.arange(-4000, 4000), [2**23, -(2**23), 2**31 - 1, -(2**31)]]).astype("i4")
     for factor in (0.1, 0.5, 1 / 3, 7.25, -0.0125, 0.0):
@@ -265,7 +265,7 @@ def test_sums_are_rounded_exactly_in_float64(elements: Elements, to: DatumType) 
         np.testing.assert_array_equal(found, requantize(Requantize(to), *given))
 
 
-def test_sums_are_rounded_to_a_neighbour_in_float32(elements: Elements) -> None:
+def test_sums_are_rounded_to_a_neighbour_in_float32(elements: ElementRunner) -> None:
     rng = np.random.default_rng(0)
     x, factor = rng.integers(-(2**24), 2**24, 9999, "i4"), (10.0 ** rng.uniform(-7, -4, 9999)).astype("f4")
     given = (x, factor, rng.uniform(-9, 9, 9999).astype("f4"), np.full_like(x, 3, "u1"))
@@ -275,7 +275,7 @@ def test_sums_are_rounded_to_a_neighbour_in_float32(elements: Elements) -> None:
 
 
 @pytest.mark.parametrize("to", [U8, I8])
-def test_sums_of_bytes_stop_at_the_ends_however_large_they_are(elements: Elements, to: DatumType) -> None:
+def test_sums_of_bytes_stop_at_the_ends_however_large_they_are(elements: ElementRunner, to: DatumType) -> None:
     x, y = (one.ravel() for one in np.meshgrid(np.arange(256, dtype="u1"), np.arange(-128, 128, 16, dtype="i1")))
     for factors in ((0.5, 0.25, 3.0), (-(2.0**40), 2.0**40, 0.5), (2.0**99, -(2.0**99), -1.0), (2.0**-140, 0.0, -0.5)):
         first, second, offset = (np.full(x.shape, one, "f4") for one in factors)

@@ -9,7 +9,7 @@ import pytest
 from golden_models import GOLDEN
 from tract_cpu.compile import LaidOut, Target, after
 from tract_cpu.lay_out.check import check_layout, faults
-from tract_cpu.lay_out.layout import Inside, Layout, Own, PartOf, Placement, SameAs, Wanted
+from tract_cpu.lay_out.layout import Inside, Layout, Own, PartOf, Placement, SameAs, WantedOutput
 from tract_llvm.isa import ISAS
 
 from tract_core.model.declutter import declutter
@@ -56,8 +56,8 @@ FAULTS: list[tuple[Callable[[LaidOut], Layout], str]] = [
     (lambda f: placed(f, "a", PartOf(named(f, "b"), 0, 0)), "a is written where b is, which does not read it there"),
     (lambda f: placed(f, "b", Inside(named(f, "whole"))), "b is written where whole is, which does not read it there"),
     (lambda f: placed(f, "b", SameAs(named(f, "view"))), "b is written where view is, which does not read it there"),
-    (lambda f: placed(f, "a", Wanted(0)), "a is not output 0, where it is written"),
-    (lambda f: placed(f, "view", Wanted(3)), "view is not output 3, where it is written"),
+    (lambda f: placed(f, "a", WantedOutput(0)), "a is not output 0, where it is written"),
+    (lambda f: placed(f, "view", WantedOutput(3)), "view is not output 3, where it is written"),
     (lambda f: placed(f, "view", PartOf(named(f, "whole"), 0, 0)), "view is a part of itself|does not read it there"),
     (lambda f: replace(f.layout, blocks={named(f, "a"): Own(((0, 0),))}), "a has zeros around 1 axes"),
 ]

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from tract_cpu.native.objects import address_of
 from tract_llvm.isa import ISAS, Isa, of_this_machine
-from tract_llvm.language.function import POINTER, Function
-from tract_llvm.language.types import F64, INDEX
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import F64, INDEX, POINTER
 from tract_llvm.llvm import binding
 from tract_llvm.objects import linker, target
 from tract_llvm.objects.library import module_text

@@ -7,13 +7,13 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tract_cpu.binding import Layout
+from tract_cpu.binding import ArgumentLayout
 from tract_cpu.kernels.map import MapPlan
 from tract_cpu.memory import plan_memory
 from tract_cpu.program.program import NativeStep, Program
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.types import F32
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import Address, Kind, Storage
 
 from tract_core.dims import symbol
@@ -89,7 +89,7 @@ def test_two_tensors_that_live_at_once_never_overlap() -> None:
 def test_new_sizes_move_every_address() -> None:
     size = symbol("S")
     program = chain([4 * size, 8 * size, 4 * size])
-    layout = Layout(program, plan_memory(program), 0)
+    layout = ArgumentLayout(program, plan_memory(program), 0)
     for value, slots in ((3, [0, 64, 128]), (100, [0, 448, 1280])):
         bound = layout.bind({"S": value})
         assert bound.slots == slots
@@ -97,9 +97,13 @@ def test_new_sizes_move_every_address() -> None:
 
 
 def test_loops_become_one_where_all_tensors_go_on() -> None:
-    assert collapsed([2, 3, 4], [(12, 4, 1), (12, 4, 1)]) == [Loop(24, (1, 1))]
-    assert collapsed([2, 3, 4], [(12, 4, 1), (4, 0, 1)]) == [Loop(2, (12, 4)), Loop(3, (4, 0)), Loop(4, (1, 1))]
-    assert collapsed([2, 1, 4], [(4, 7, 1)]) == [Loop(8, (1,))]
+    assert collapsed([2, 3, 4], [(12, 4, 1), (12, 4, 1)]) == [StridedLoop(24, (1, 1))]
+    assert collapsed([2, 3, 4], [(12, 4, 1), (4, 0, 1)]) == [
+        StridedLoop(2, (12, 4)),
+        StridedLoop(3, (4, 0)),
+        StridedLoop(4, (1, 1)),
+    ]
+    assert collapsed([2, 1, 4], [(4, 7, 1)]) == [StridedLoop(8, (1,))]
     size = symbol("S")
-    assert collapsed([size, 4], [(4, 1), (0, 0)]) == [Loop(4 * size, (1, 0))]
-    assert collapsed([4, size], [(size, 1)]) == [Loop(4 * size, (1,))]
+    assert collapsed([size, 4], [(4, 1), (0, 0)]) == [StridedLoop(4 * size, (1, 0))]
+    assert collapsed([4, size], [(size, 1)]) == [StridedLoop(4 * size, (1,))]

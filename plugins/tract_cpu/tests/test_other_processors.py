@@ -15,8 +15,8 @@ from tract_cpu.kernels.winograd import WinogradPlan
 from tract_cpu.program.program import NativeStep
 from tract_llvm.elements.plan_text import plan_text
 from tract_llvm.isa import ISAS, Isa
-from tract_llvm.language.function import POINTER, Function
-from tract_llvm.language.types import F32, INDEX
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import F32, INDEX, POINTER
 from tract_llvm.objects.library import module_text
 from tract_llvm.objects.target import assembly
 

@@ -138,6 +138,6 @@ def test_a_result_outlives_its_state_and_its_plan() -> None:
 
 
 def test_a_python_that_does_not_count_holders_gets_fresh_arrays(monkeypatch) -> None:
-    monkeypatch.setattr(tract_cpu.outputs, "_COUNTS_HOLDERS", False)
+    monkeypatch.setattr(tract_cpu.outputs, "counts_holders", lambda: False)
     output = Output((2, COUNT), np.dtype(np.float32))
     assert output.array().base is None

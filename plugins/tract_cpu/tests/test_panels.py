@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_cpu.kernels.dots import Grouping
+from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.products import dots
 from tract_cpu.products.dots import in_panels
 from tract_llvm.isa import Dot
@@ -34,7 +34,7 @@ def test_pieces_of_a_matrix_give_the_same_panels(
 def test_pieces_of_a_matrix_in_groups_give_the_same_panels(
     depth: int, flips: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grouping = Grouping(Dot("x86.avx512.vpdpbusd.512", 4, "u8", "i8", "i32"), flips)
+    grouping = DotGrouping(Dot("x86.avx512.vpdpbusd.512", 4, "u8", "i8", "i32"), flips)
     for laid in (np.arange(2 * depth * 70), np.arange(70 * depth * 2).reshape(70, depth, 2).transpose(2, 1, 0)):
         matrices = (laid % 251 - 125).astype(np.int8).reshape(2, depth, 70)
         panels = np.zeros((2, 5, -(-depth // 4), 16, 4), np.int8)

@@ -11,7 +11,7 @@ from golden_models import GOLDEN
 from tract_cpu.compile import Target, program_of
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.program.check import check_program, faults
-from tract_cpu.program.program import Argument, ArgumentPlace, NativeStep, Program, Stage, StepNumber
+from tract_cpu.program.program import Argument, ArgumentPlace, NativeStep, Program, RunStage, StepNumber
 from tract_llvm.isa import ISAS
 from tract_llvm.program.views import Address, Kind, Storage
 
@@ -104,7 +104,7 @@ FAULTS: list[tuple[str, Callable[[Program], Program], str]] = [
         lambda p: replace(p, since={"found": 2}),
         r"step 1 needs found, which only later",
     ),
-    ("found_in_the_middle", lambda p: replace(p, stages=(Stage(1, frozenset({"found"})),)), r"step 1 needs found"),
+    ("found_in_the_middle", lambda p: replace(p, stages=(RunStage(1, frozenset({"found"})),)), r"step 1 needs found"),
     ("found_in_the_middle", lambda p: without(p, 0), r"host\[0\], of which there are 0"),
 ]
 

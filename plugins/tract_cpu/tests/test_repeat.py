@@ -6,6 +6,7 @@ import gc
 import pickle
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -262,7 +263,7 @@ def test_a_function_outlives_the_plan_that_made_it() -> None:
 
 
 def test_where_objects_are_not_as_they_should_be_there_is_no_such_function(monkeypatch) -> None:
-    for name, value in (("python_implementation", lambda: "PyPy"), ("DTYPE", objects.DTYPE - 8), ("HEAD", 32)):
+    for name, value in (("counts_holders", lambda: False), ("DTYPE", objects.DTYPE - 8), ("HEAD", 32)):
         with monkeypatch.context() as changed:
             changed.setattr(objects, name, value)
             assert not objects.are_known.__wrapped__()
@@ -273,6 +274,20 @@ def test_where_objects_are_not_as_they_should_be_there_is_no_such_function(monke
     for _ in range(3):
         assert state.run([x, x])[0].tolist() == (x + x).tolist()
     assert state.repeat is plan.repeat is look_closer
+
+
+def test_who_counts_holders_is_told_by_the_kind_of_python(monkeypatch) -> None:
+    for name, version, free_threaded, wanted in (
+        ("pypy", (3, 11), 0, False),
+        ("cpython", (3, 12), 0, True),
+        ("cpython", (3, 13), 0, True),
+        ("cpython", (3, 13), 1, False),
+    ):
+        with monkeypatch.context() as changed:
+            python = SimpleNamespace(implementation=SimpleNamespace(name=name), version_info=version)
+            changed.setattr(objects, "sys", python)
+            changed.setattr("sysconfig.get_config_var", {"Py_GIL_DISABLED": free_threaded}.get)
+            assert objects.counts_holders.__wrapped__() is wanted
 
 
 def test_numbers_of_numpy_that_are_no_arrays_are_read_as_such() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tract_cpu.plan import CpuPlan
 from tract_cpu.tracing.code import Reader
-from tract_cpu.tracing.refused import Refused
+from tract_cpu.tracing.refused import NotTraced
 from tract_cpu.tracing.table import FUNCTIONS
 from tract_cpu.tracing.trace import Trace
 from tract_cpu.tracing.traced import Traced
@@ -69,7 +69,7 @@ def test_an_element_wise_function_gives_what_numpy_gives(ufunc) -> None:
         arrays = [one] if ufunc.nin == 1 else [np.repeat(one, one.size), np.tile(one, one.size)]
         try:
             plan = plan_of(ufunc, arrays)
-        except (Refused, TypeError):  # the latter is NumPy's
+        except (NotTraced, TypeError):  # the latter is NumPy's
             continue
         with np.errstate(all="ignore"):
             wanted = ufunc(*arrays)
@@ -205,7 +205,7 @@ REFUSED = [
 @pytest.mark.parametrize("place", range(len(REFUSED)))
 def test_what_native_code_does_not_know_is_refused_by_name(place) -> None:
     function, reason = REFUSED[place]
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotTraced) as refused:
         plan_of(function, [np.ones((2, 3), "f4")])
     assert refused.value.reason.startswith(reason)
 
@@ -227,7 +227,7 @@ def test_sizes_that_differ_from_run_to_run_are_computed_with() -> None:
     assert rows == x.shape[0]
     assert rows != rows + 1
     for ask in (lambda: rows == columns, lambda: rows > 3, lambda: bool(rows), lambda: range(rows), lambda: rows / 2):
-        with pytest.raises(Refused, match="its meaning needs the number of a symbolic size"):
+        with pytest.raises(NotTraced, match="its meaning needs the number of a symbolic size"):
             ask()
 
 
@@ -247,9 +247,9 @@ def outer(values):
 
 def test_what_a_function_of_another_function_reads_is_looked_at_too() -> None:
     assert Reader().function(outer(2.0))(3) == 6
-    with pytest.raises(Refused, match="its meaning reads `values`, a list, which may change"):
+    with pytest.raises(NotTraced, match="its meaning reads `values`, a list, which may change"):
         Reader().function(outer([2.0]))
-    with pytest.raises(Refused, match="its meaning reads `values`, a ndarray, which may change"):
+    with pytest.raises(NotTraced, match="its meaning reads `values`, a ndarray, which may change"):
         Reader().function(outer(np.ones(3)))
     frozen = np.ones(3)
     frozen.flags.writeable = False

@@ -1,9 +1,9 @@
 """The arguments of all kernels of a program, as arrays of integers, which new sizes fill in microseconds.
 
-A `Layout` is data, made once per program: which arguments are numbers, which are sizes with symbols in them, and which
-are addresses. It has a `Section` for each stage of a run, as sizes that come up in its middle are bound for the steps
-behind. Each size is evaluated once, however many arguments of a section are equal to it; everything else happens in
-whole arrays.
+An `ArgumentLayout` is data, made once per program: which arguments are numbers, which are sizes with symbols in them,
+and which are addresses. It has a `Section` for each stage of a run, as sizes that come up in its middle are bound for
+the steps behind. Each size is evaluated once, however many arguments of a section are equal to it; everything else
+happens in whole arrays.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Bound:
     fuel_of_loops: int
 
 
-class Layout:
+class ArgumentLayout:
     """Where the arguments of the native steps of a program are, in order, and what they are."""
 
     def __init__(self, program: Program, arena: ArenaPlan, inputs: int) -> None:
@@ -95,7 +95,7 @@ class Layout:
 class Section:
     """The arguments of the native steps of one stage, from the number ``first`` to before ``last``."""
 
-    def __init__(self, layout: Layout, program: Program, stage: int, first: int, last: int) -> None:
+    def __init__(self, layout: ArgumentLayout, program: Program, stage: int, first: int, last: int) -> None:
         self.first, self.last = first, last
         self.begins: list[int] = []
         """For each step, the place of its first argument."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from tract_core.frozen import frozen
 
-LINE: Final = 64
+CACHE_LINE: Final = 64
 """Bytes of a line."""
 
 _PAGE: Final = 4096
@@ -27,8 +27,8 @@ class Caches:
 
     def keeps_lines(self, count: int, apart: int) -> bool:
         """Whether the first level keeps so many lines, so many bytes apart, and has as much room left in each set."""
-        lines = {one * apart // LINE for one in range(count)}
-        places = [one % (_PAGE // LINE) for one in lines]
+        lines = {one * apart // CACHE_LINE for one in range(count)}
+        places = [one % (_PAGE // CACHE_LINE) for one in lines]
         return max(map(places.count, places), default=0) * 2 * _PAGE <= self.first
 
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 from tract_llvm.isa import Isa
-from tract_llvm.language.function import POINTER, Function
-from tract_llvm.language.types import F32, F64, INDEX, U8, ElementType
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import F32, F64, INDEX, POINTER, U8, ElementType
 from tract_llvm.objects.library import Code, Library, library_of
 from tract_llvm.objects.origins import key_of_code
 

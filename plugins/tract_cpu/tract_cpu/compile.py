@@ -12,8 +12,7 @@ there is none, it has groups made again without it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from itertools import takewhile
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -22,24 +21,20 @@ from tract_llvm.isa import Isa
 
 from tract_core.compile.arena import ArenaPlan
 from tract_core.compile.groups import groups_text
+from tract_core.compile.passes import PassFn, through, up_to
 from tract_core.frozen import frozen
-from tract_core.model.op_text import model_text
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode, host_nodes
 from tract_cpu.draft.draft import Drafted
 from tract_cpu.draft.lowering import Lowering
-from tract_cpu.group.check import check_groups
-from tract_cpu.group.grouping import CpuGrouping
+from tract_cpu.group.grouping import CpuGrouper
 from tract_cpu.group.groups import CpuGroup
-from tract_cpu.group.known import Known
-from tract_cpu.lay_out.check import check_layout
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.lay_out.layout import Layout, lay_out
 from tract_cpu.lower.groups import GroupRefused, lower_groups
-from tract_cpu.memory import arena_text, plan_memory
+from tract_cpu.memory import plan_memory
 from tract_cpu.native_form.native_form import native_form
-from tract_cpu.program.check import check_program
 from tract_cpu.program.program import Program
-from tract_cpu.program.text import program_text
 from tract_cpu.schedule.schedule import put_together, schedule
 
 CHECK: Final = "TRACT_CHECK_PROGRAMS"
@@ -69,6 +64,8 @@ class Formed:
 
     def text(self) -> str:
         """The model, a line for each node."""
+        from tract_core.model.op_text import model_text
+
         return model_text(self.model) + "\n"
 
 
@@ -77,7 +74,7 @@ class Grouped(Formed):
     """A model with its groups, in the order in which they are computed. ``known``: what was found out on the way."""
 
     groups: tuple[CpuGroup, ...]
-    known: Known
+    known: CpuKnown
 
     def text(self) -> str:
         """A line for each group: its kind, its nodes; below it, what it reads and computes."""
@@ -103,6 +100,8 @@ class Chosen(LaidOut):
 
     def text(self) -> str:
         """What would be the program if these steps were done as they are."""
+        from tract_cpu.program.text import program_text
+
         return program_text(put_together(self.drafted), self.model)
 
 
@@ -114,6 +113,8 @@ class Scheduled(Formed):
 
     def text(self) -> str:
         """The program: steps with their kernels and arguments, loops, and the memory that they work on."""
+        from tract_cpu.program.text import program_text
+
         return program_text(self.program, self.model)
 
 
@@ -125,7 +126,7 @@ class Planned(Scheduled):
 
     def text(self) -> str:
         """The slots of the arena, and what lies in each."""
-        return arena_text(self.arena)
+        return self.arena.text()
 
 
 def _formed(model: TypedModel, target: Target) -> Formed:
@@ -135,15 +136,17 @@ def _formed(model: TypedModel, target: Target) -> Formed:
 
 def _grouped(formed: Formed, target: Target, refused: Refused = MappingProxyType({})) -> Grouped:
     known = _known(formed.model, target)
-    groups = CpuGrouping(known, formed.nodes, refused).found()
+    groups = CpuGrouper(known, formed.nodes, refused).found()
     if os.environ.get(CHECK):
+        from tract_cpu.group.check import check_groups
+
         check_groups(formed.model, groups)
     return Grouped(formed.model, formed.nodes, groups, known)
 
 
-def _known(model: TypedModel, target: Target, like: Known | None = None) -> Known:
-    """What is known of a model before anything has a place. ``like``: as in `Known`."""
-    return Known(model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd, like=like)
+def _known(model: TypedModel, target: Target, like: CpuKnown | None = None) -> CpuKnown:
+    """What is known of a model before anything has a place. ``like``: as in `CpuKnown`."""
+    return CpuKnown(model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd, like=like)
 
 
 def _laid_out(grouped: Grouped, target: Target) -> LaidOut:
@@ -151,6 +154,8 @@ def _laid_out(grouped: Grouped, target: Target) -> LaidOut:
     known = _known(model, target, grouped.known)
     layout = lay_out(known, groups, {node.node: node for node in nodes}, model.outputs)
     if os.environ.get(CHECK):
+        from tract_cpu.lay_out.check import check_layout
+
         check_layout(model, groups, layout)
     return LaidOut(model, nodes, groups, known, layout)
 
@@ -166,6 +171,8 @@ def _chosen(laid_out: LaidOut, target: Target) -> Chosen:
             refused |= error.refused
             laid_out = _laid_out(_grouped(laid_out, target, refused), target)
     if os.environ.get(CHECK):
+        from tract_cpu.program.check import check_program
+
         check_program(put_together(drafted), laid_out.model, target.known)
     return Chosen(laid_out.model, laid_out.nodes, laid_out.groups, laid_out.known, laid_out.layout, drafted)
 
@@ -183,6 +190,8 @@ def _drafted(laid_out: LaidOut, target: Target) -> Drafted:
 def _scheduled(chosen: Chosen, target: Target) -> Scheduled:
     program = schedule(chosen.drafted, target.isa, target.threads)
     if os.environ.get(CHECK):
+        from tract_cpu.program.check import check_program
+
         check_program(program, chosen.model, target.known)
     return Scheduled(chosen.model, chosen.nodes, program)
 
@@ -191,7 +200,7 @@ def _planned(scheduled: Scheduled, target: Target) -> Planned:
     return Planned(scheduled.model, scheduled.nodes, scheduled.program, plan_memory(scheduled.program))
 
 
-COMPILE: Final[Mapping[str, Callable[[Any, Target], Any]]] = {
+COMPILE: Final[Mapping[str, PassFn[Target]]] = {
     "native_form": _formed,
     "group": _grouped,
     "lay_out": _laid_out,
@@ -204,23 +213,16 @@ COMPILE: Final[Mapping[str, Callable[[Any, Target], Any]]] = {
 
 def compiled(model: TypedModel, target: Target) -> Planned:
     """What all passes make of a model in normal form."""
-    return _through(model, target, COMPILE.values())
+    return through(COMPILE.values(), model, target)
 
 
 def after(name: str, model: TypedModel, target: Target) -> Formed:
     """What the passes up to the one of this name make of a model in normal form, which has a text."""
-    before = takewhile(lambda one: one != name, COMPILE)
-    return _through(model, target, [*(COMPILE[one] for one in before), COMPILE[name]])
-
-
-def _through(value: Any, target: Target, passes: Iterable[Callable[[Any, Target], Any]]) -> Any:
-    for one in passes:
-        value = one(value, target)
-    return value
+    return through(up_to(name, COMPILE), model, target)
 
 
 def program_of(model: TypedModel, target: Target) -> Program:
     """The program of a model that is in native form."""
     behind = [one for name, one in COMPILE.items() if name not in {"native_form", "plan_memory"}]
-    found: Scheduled = _through(Formed(model, tuple(host_nodes(model))), target, behind)
+    found: Scheduled = through(behind, Formed(model, tuple(host_nodes(model))), target)
     return found.program

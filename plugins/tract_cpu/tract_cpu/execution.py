@@ -14,8 +14,8 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
 from tract_core.runtime.held import owner_of
 from tract_cpu.aligned import ALIGNMENT, aligned
-from tract_cpu.binding import Bound, Layout, Section
-from tract_cpu.native.executor import FRAME, FULL, LINE, OVER, STEP, STOPPED
+from tract_cpu.binding import ArgumentLayout, Bound, Section
+from tract_cpu.native.executor import FRAME, FULL, LINE_WORDS, OVER, STEP, STOPPED
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
 from tract_cpu.native.sharing import Sharing
@@ -95,7 +95,7 @@ class Execution:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: ArgumentLayout,
         kernels: Sequence[int],
         outputs: Mapping[int, tuple[Sequence[Dim], np.dtype[Any]]],
         symbols: Mapping[str, int],
@@ -143,7 +143,9 @@ class Execution:
             kernels = [watched.get(number, address) for number, address in enumerate(kernels)]
         self._lay_out(layout, section, bound, kernels, 1 if parts is None else parts)
 
-    def _lay_out(self, layout: Layout, section: Section, bound: Bound, kernels: Sequence[int], parts: Any) -> None:
+    def _lay_out(
+        self, layout: ArgumentLayout, section: Section, bound: Bound, kernels: Sequence[int], parts: Any
+    ) -> None:
         """Make the tables. ``kernels``: those of this stage."""
         before, arguments, each = self.before, bound.arguments, self._scratch_of_each
         self._scratch = aligned(np.empty, [each * self.threads], np.uint8)
@@ -161,7 +163,7 @@ class Execution:
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
         self._refusal: Array = np.zeros(2, np.int64) if before is None else before._refusal
         self.passed[-1] = self.status = address_of(self._refusal)
-        self.course: Array = np.zeros(LINE, np.int64) if before is None else before.course
+        self.course: Array = np.zeros(LINE_WORDS, np.int64) if before is None else before.course
         self._status, self._course = memoryview(self._refusal.data), memoryview(self.course.data)
         steps = address_of(self._steps) - 8 * len(STEP) * section.first
         tables = (

@@ -15,7 +15,7 @@ from tract_cpu.native.objects import address_of
 from tract_cpu.program.program import Kept
 
 
-class Memory:
+class KeptMemory:
     """What the nodes of one running model keep. Used by one thread at a time.
 
     A node that has not run yet has no memory: that gets its sizes from the first turn. One that was thawed, or whose

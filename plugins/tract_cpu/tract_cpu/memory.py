@@ -16,15 +16,3 @@ def plan_memory(program: Program) -> ArenaPlan:
     last = [storage.number for storage in results if storage.kind is Kind.ARENA]
     lives = lives_of(steps, last, [(loop.first, loop.last) for loop in program.loops])
     return plan_arena(program.arena, lives, lambda size: program.stage_of([size]), ALIGNMENT)
-
-
-def arena_text(arena: ArenaPlan) -> str:
-    """A line for each slot, with its size and the stage from which on that is known, and for each that lies in it."""
-    lines = list[str]()
-    for slot, (sizes, stage) in enumerate(zip(arena.slots, arena.stages, strict=True)):
-        since = f" from stage {stage} on" if stage else ""
-        lines.append(f"slot {slot}: the largest of {', '.join(map(str, sizes))} bytes{since}")
-        inside = [number for number, other in enumerate(arena.slot_of) if other == slot]
-        lines += [f"    arena[{number}] at {arena.offset_of[number]}" for number in inside]
-    lines += [f"arena[{number}] is never used" for number, slot in enumerate(arena.slot_of) if slot < 0]
-    return "".join(f"{line}\n" for line in lines)

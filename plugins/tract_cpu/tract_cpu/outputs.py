@@ -8,26 +8,21 @@ nor a view on it, nor anything else that keeps one of these.
 from __future__ import annotations
 
 import sys
-import sysconfig
 from collections.abc import Sequence
 from math import prod
-from platform import python_implementation
 from typing import Any, Final
 
 import numpy as np
 
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
-from tract_cpu.native.objects import address_of
+from tract_cpu.native.objects import address_of, counts_holders
 
 LARGE: Final = 1 << 16
 """From how many bytes on outputs lie in memory of ours; what is smaller seldom goes back to the system when freed."""
 
 _MOST_KEPT: Final = 2
 """Pieces of memory for an output: callers often hold the result of the last turn until they have the next one."""
-
-_COUNTS_HOLDERS: Final = python_implementation() == "CPython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
-"""Whether this Python knows at any time how many hold an object."""
 
 
 class Output:
@@ -38,7 +33,7 @@ class Output:
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
         self._shape, self._dtype, self._size = tuple(shape), dtype, prod(shape) * dtype.itemsize
         self._pieces: list[Array] = []
-        self.is_large = _COUNTS_HOLDERS and self._size >= LARGE and not dtype.hasobject
+        self.is_large = counts_holders() and self._size >= LARGE and not dtype.hasobject
 
     def array(self) -> Array:
         """An array that nobody else holds, with any content. Raises MemoryError."""

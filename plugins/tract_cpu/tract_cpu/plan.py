@@ -38,12 +38,12 @@ from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.protocol import Observer, Timing
 from tract_core.runtime.turn import Turn
 from tract_core.runtime.work import Ceilings
-from tract_cpu.binding import Layout
+from tract_cpu.binding import ArgumentLayout
 from tract_cpu.ceilings import Meter
 from tract_cpu.compile import Target, compiled, program_of
 from tract_cpu.execution import Execution
 from tract_cpu.hosted import gone_after
-from tract_cpu.kept import Memory
+from tract_cpu.kept import KeptMemory
 from tract_cpu.kernels.code import code_of
 from tract_cpu.native.executor import (
     MOST_ARRAYS,
@@ -83,7 +83,7 @@ class HostCall:
     results: tuple[tuple[OutletId, int], ...]
 
     @staticmethod
-    def of(step: HostStep, layout: Layout) -> HostCall:
+    def of(step: HostStep, layout: ArgumentLayout) -> HostCall:
         """Of a step of the program with this layout."""
         node = step.node
         keeps = node.state is not None or any(isinstance(fact.datum_type, Container) for fact in node.facts)
@@ -111,7 +111,7 @@ class CpuPlan:
         self.model = model = found.model
         self.nodes, self.program = found.nodes, found.program
         self.turn = Turn(model, self.nodes)
-        self.views, self.layout = self.program.views, Layout(self.program, found.arena, len(model.inputs))
+        self.views, self.layout = self.program.views, ArgumentLayout(self.program, found.arena, len(model.inputs))
         self._known = known
         self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known_in(body), winograd=winograd))
         self._library = library_of(isa)
@@ -241,10 +241,10 @@ class CpuPlan:
                 programs |= {(*around, (one.node, number)): (program, depth) for number in range(len(one.bodies))}
         return Explanation("cpu", tuple(found))
 
-    def new_memory(self) -> Memory | None:
+    def new_memory(self) -> KeptMemory | None:
         """What nodes keep from turn to turn in native memory, if they keep anything."""
         first = self.layout.number(Storage(Kind.KEPT, 0))
-        return Memory(self.program.kept, first) if self.program.kept else None
+        return KeptMemory(self.program.kept, first) if self.program.kept else None
 
     def inlined_at(self, number: int) -> Inlined | None:
         """The operator of the model in whose body a native step is."""

@@ -21,7 +21,7 @@ from tract_core.runtime.host import HostState
 from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import Observer
 from tract_cpu.execution import Execution
-from tract_cpu.kept import Memory
+from tract_cpu.kept import KeptMemory
 from tract_cpu.kernels.control import CONTROL
 from tract_cpu.native.executor import NEXT
 from tract_cpu.native.objects import address_of
@@ -166,7 +166,7 @@ class CpuState:
         self,
         plan: CpuPlan,
         plan_of: Callable[[TypedModel], BodyPlan] | None = None,
-        memory: Memory | None = None,
+        memory: KeptMemory | None = None,
     ) -> None:
         """``plan_of``: who runs the bodies of operators left to the host, if not the plan.
 

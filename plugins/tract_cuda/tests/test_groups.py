@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tract_cuda.compile import after
-from tract_cuda.group.grouping import CudaGrouping
+from tract_cuda.group.grouping import CudaGrouper
 from tract_cuda.group.groups import Host
 from tract_cuda.language.arch import ARCHS
 from tract_cuda.lowering import Target
@@ -33,7 +33,7 @@ def wired(model: TypedModel, name: str, op, *inputs: OutletId) -> OutletId:
 
 def groups(model: TypedModel, refused: dict[int, str] | None = None) -> list[tuple[str, ...]]:
     """The kind of each group, and the names of its nodes; groups hold together."""
-    found = CudaGrouping(model, list(host_nodes(model)), TARGET, refused or {}).found()
+    found = CudaGrouper(model, list(host_nodes(model)), TARGET, refused or {}).found()
     assert not list(group_faults(model, found))
     return [(one.kind, *(model.nodes[node].name for node in one.nodes)) for one in found]
 
@@ -61,7 +61,7 @@ def test_a_group_that_no_kernel_computes_is_left_to_the_host_from_its_first_node
     (most,) = (node.id for node in model.nodes if node.name == "most")
     found = groups(model, {most: "for a reason"})
     assert found == [("host", "most"), ("rows", "shifted", "powers", "total", "share")]
-    first = CudaGrouping(model, list(host_nodes(model)), TARGET, {most: "for a reason"}).found()[0]
+    first = CudaGrouper(model, list(host_nodes(model)), TARGET, {most: "for a reason"}).found()[0]
     assert isinstance(first, Host)
     assert first.why == "for a reason"
 
@@ -101,7 +101,7 @@ def test_a_small_operand_is_computed_before_its_turn() -> None:
 def test_what_no_kernel_computes_says_why(fact, op, why) -> None:
     model = TypedModel()
     model.set_outputs([wired(model, "y", op, source(model, fact))])
-    (group,) = CudaGrouping(model, list(host_nodes(model)), TARGET, {}).found()
+    (group,) = CudaGrouper(model, list(host_nodes(model)), TARGET, {}).found()
     assert isinstance(group, Host)
     assert group.why == why
 

@@ -9,22 +9,22 @@ there is none, it has groups made again without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import takewhile
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from tract_core.compile.arena import ArenaPlan, lives_of, plan_arena
 from tract_core.compile.groups import Group, groups_text
+from tract_core.compile.passes import PassFn, through, up_to
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
 from tract_core.limits import check_time
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode, host_nodes
-from tract_cuda.group.grouping import CudaGrouping
+from tract_cuda.group.grouping import CudaGrouper
 from tract_cuda.group.groups import Host
 from tract_cuda.lowering import Lowering, Site, Target
 from tract_cuda.program import CudaProgram, arena_of
-from tract_cuda.program_text import arena_text, program_text
+from tract_cuda.program_text import program_text
 from tract_cuda.table import CUDA, KINDS
 
 ALIGNMENT: Final = 256
@@ -63,7 +63,7 @@ class Planned(Chosen):
 
     def text(self) -> str:
         """The slots of the arena, and what lies in each."""
-        return arena_text(self.arena)
+        return self.arena.text()
 
 
 class GroupRefused(Exception):
@@ -76,7 +76,7 @@ class GroupRefused(Exception):
 
 def _grouped(model: TypedModel, target: Target, refused: Mapping[int, str] | None = None) -> Grouped:
     nodes = tuple(host_nodes(model))
-    return Grouped(model, nodes, CudaGrouping(model, nodes, target, refused or {}).found())
+    return Grouped(model, nodes, CudaGrouper(model, nodes, target, refused or {}).found())
 
 
 def _chosen(grouped: Grouped, target: Target) -> Chosen:
@@ -125,7 +125,7 @@ def _planned(chosen: Chosen, target: Target) -> Planned:
     return Planned(chosen.model, chosen.nodes, chosen.groups, program, arena)
 
 
-COMPILE: Final[Mapping[str, Callable[[Any, Target], Any]]] = {
+COMPILE: Final[Mapping[str, PassFn[Target]]] = {
     "group": _grouped,
     "choose_kernels": _chosen,
     "plan_memory": _planned,
@@ -135,16 +135,9 @@ COMPILE: Final[Mapping[str, Callable[[Any, Target], Any]]] = {
 
 def compiled(model: TypedModel, target: Target) -> Planned:
     """What all passes make of a model in normal form."""
-    return _through(model, target, COMPILE.values())
+    return through(COMPILE.values(), model, target)
 
 
 def after(name: str, model: TypedModel, target: Target) -> Grouped:
     """What the passes up to the one of this name make of a model in normal form, which has a text."""
-    before = takewhile(lambda one: one != name, COMPILE)
-    return _through(model, target, [*(COMPILE[one] for one in before), COMPILE[name]])
-
-
-def _through(value: Any, target: Target, passes: Iterable[Callable[[Any, Target], Any]]) -> Any:
-    for one in passes:
-        value = one(value, target)
-    return value
+    return through(up_to(name, COMPILE), model, target)

@@ -21,7 +21,7 @@ from tract_core.runtime.host import HostNode
 from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.language.arch import Arch
 from tract_cuda.maps import copy_launch
-from tract_cuda.program import CudaProgram, Download, Hosted, Launch, Shown, Stage, Step, Upload
+from tract_cuda.program import CudaProgram, Download, Hosted, Launch, RunStage, Shown, Step, Upload
 
 
 @frozen
@@ -49,7 +49,7 @@ class Lowering:
         self._on_host: set[OutletId] = set(model.inputs)
         self._arena: list[Dim] = []
         self._constants: list[Array] = []
-        self._stages: list[Stage] = [Stage(0, model.given_symbols())]
+        self._stages: list[RunStage] = [RunStage(0, model.given_symbols())]
 
     # ---- where tensors are
 
@@ -159,7 +159,7 @@ class Lowering:
         self.steps.append(Hosted(node, why))
         self._on_host.update(self.model.nodes[node.node].outlets())
         if node.binds:
-            self._stages.append(Stage(len(self.steps), node.binds))
+            self._stages.append(RunStage(len(self.steps), node.binds))
 
     def show(self, nodes: Sequence[int]) -> None:
         """Have what a group gives looked at, on the host. Whoever reads it from here on reads what was made of it."""

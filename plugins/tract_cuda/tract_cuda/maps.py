@@ -7,7 +7,7 @@ from typing import Final
 
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.fuse.code_size import code_size
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View, memory_order
 
 from tract_core.dims import Dim, TDim, ceil_div, product
@@ -31,7 +31,7 @@ def map_launch(expression: Expression, operands: Sequence[View], result: View, n
     views = [*(one.stretched(result.shape) for one in operands), result]
     order = memory_order(result) or range(len(result.shape))
     loops = collapsed([result.shape[axis] for axis in order], [[one.strides[axis] for axis in order] for one in views])
-    loops = loops or [Loop(1, (1,) * len(views))]
+    loops = loops or [StridedLoop(1, (1,) * len(views))]
     other = _other_axis(loops)
     if other is not None:
         return _turned_launch(expression, views, loops, other, nodes)
@@ -40,7 +40,7 @@ def map_launch(expression: Expression, operands: Sequence[View], result: View, n
     inner = loops[-1]
     ragged = not is_multiple(inner.size, lanes)
     moves = tuple(move_of(stride) if lanes > 1 else "far" for stride in inner.strides)
-    vectors = [*loops[:-1], Loop(ceil_div(inner.size, lanes), tuple(stride * lanes for stride in inner.strides))]
+    vectors = [*loops[:-1], StridedLoop(ceil_div(inner.size, lanes), tuple(stride * lanes for stride in inner.strides))]
     count = product([one.size for one in vectors])
     given: dict[str, View | Dim] = {"count": count, "length": inner.size}
     given |= {f"size{axis}": loop.size for axis, loop in enumerate(vectors)}
@@ -69,7 +69,9 @@ def move_of(stride: Dim) -> str:
     return {0: "stays", 1: "next"}.get(stride, "far") if isinstance(stride, int) else "far"
 
 
-def lanes_along(views: Sequence[View], loops: Sequence[Loop], most: int = _ACCESS, *, ragged: bool = False) -> int:
+def lanes_along(
+    views: Sequence[View], loops: Sequence[StridedLoop], most: int = _ACCESS, *, ragged: bool = False
+) -> int:
     """How many neighbours along the last loop one thread has: as many as one access holds of what lies side by side.
 
     ``most``: of them. ``ragged``: whether the size of the loop need not be a multiple of them. What goes to the next
@@ -86,7 +88,7 @@ def lanes_along(views: Sequence[View], loops: Sequence[Loop], most: int = _ACCES
     return max(lanes, 1)
 
 
-def _other_axis(loops: Sequence[Loop]) -> int | None:
+def _other_axis(loops: Sequence[StridedLoop]) -> int | None:
     """The loop along which operands lie side by side that do not along the last one, as the result does."""
     if move_of(loops[-1].strides[-1]) != "next":
         return None
@@ -102,7 +104,7 @@ def _is_turned(line: Dim, column: Dim) -> bool:
 
 
 def _turned_launch(
-    expression: Expression, views: Sequence[View], loops: Sequence[Loop], other: int, nodes: Sequence[int]
+    expression: Expression, views: Sequence[View], loops: Sequence[StridedLoop], other: int, nodes: Sequence[int]
 ) -> Launch:
     lines, columns = loops[other], loops[-1]
     around = [*loops[:other], *loops[other + 1 : -1]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, product
@@ -15,24 +15,24 @@ from tract_cuda.maps import lanes_along
 
 def loops_over(
     shape: Sequence[Dim], strides: Sequence[Sequence[Dim]], alone: Sequence[int] = ()
-) -> tuple[list[Loop], list[int]]:
+) -> tuple[list[StridedLoop], list[int]]:
     """The loops over some axes, at least one, and which of them are those over the axes ``alone``, which stay so.
 
     ``strides``: one list for each tensor.
     """
-    loops, kept, begin = list[Loop](), list[int](), 0
+    loops, kept, begin = list[StridedLoop](), list[int](), 0
     for axis in [*sorted(alone), len(shape)]:
         loops += collapsed(shape[begin:axis], [one[begin:axis] for one in strides])
         if axis < len(shape):
             kept.append(len(loops))
-            loops.append(Loop(shape[axis], tuple(one[axis] for one in strides)))
+            loops.append(StridedLoop(shape[axis], tuple(one[axis] for one in strides)))
         begin = axis + 1
-    return loops or [Loop(1, (0,) * len(strides))], kept
+    return loops or [StridedLoop(1, (0,) * len(strides))], kept
 
 
 def in_vectors(
-    loops: Sequence[Loop], views: Sequence[View], which: Sequence[int], steps: Sequence[Dim] = ()
-) -> tuple[list[Loop], int]:
+    loops: Sequence[StridedLoop], views: Sequence[View], which: Sequence[int], steps: Sequence[Dim] = ()
+) -> tuple[list[StridedLoop], int]:
     """The loops with the last one counted in vectors, and how many lanes these have.
 
     ``which``: the tensors that are read and written in vectors, ``views``, by their numbers in the loops. All of them
@@ -41,14 +41,14 @@ def in_vectors(
     *outer, last = loops
     if any(last.strides[number] != 1 for number in which):
         return list(loops), 1
-    seen = [Loop(1, (step,) * len(which)) for step in steps]
-    seen += [Loop(loop.size, tuple(loop.strides[number] for number in which)) for loop in loops]
+    seen = [StridedLoop(1, (step,) * len(which)) for step in steps]
+    seen += [StridedLoop(loop.size, tuple(loop.strides[number] for number in which)) for loop in loops]
     lanes = lanes_along(views, seen)
     strides = tuple(stride * lanes for stride in last.strides)
-    return [*outer, Loop(ceil_div(last.size, lanes), strides)], lanes
+    return [*outer, StridedLoop(ceil_div(last.size, lanes), strides)], lanes
 
 
-def numbers_of(loops: Sequence[Loop], tensors: Mapping[str, View]) -> dict[str, View | Dim]:
+def numbers_of(loops: Sequence[StridedLoop], tensors: Mapping[str, View]) -> dict[str, View | Dim]:
     """What kernels of `tract_cuda.kernels.positions` are told of loops and of the tensors in them, in order."""
     given: dict[str, View | Dim] = {"count": product([loop.size for loop in loops])}
     given |= {f"size{axis}": loop.size for axis, loop in enumerate(loops)}
@@ -69,7 +69,7 @@ def strides_of(tensors: Mapping[str, View]) -> dict[str, View | Dim]:
 def launch_over(
     site: Site,
     plan: KernelPlan,
-    loops: Sequence[Loop],
+    loops: Sequence[StridedLoop],
     tensors: Mapping[str, View],
     writes: Sequence[View],
     **given: View | Dim,

@@ -93,7 +93,7 @@ Step = Launch | Upload | Download | Hosted | Shown
 
 
 @frozen
-class Stage:
+class RunStage:
     """From step ``begin`` on, these symbols have values too."""
 
     begin: int
@@ -110,7 +110,7 @@ class CudaProgram:
     steps: tuple[Step, ...]
     arena: tuple[Dim, ...]
     constants: tuple[Array, ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[RunStage, ...]
 
     def stage_of(self, dims: Iterable[Dim]) -> int:
         """The number of the first stage from which on sizes have values."""

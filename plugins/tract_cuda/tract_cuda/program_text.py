@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tract_llvm.program.views import Address, View
 
-from tract_core.compile.arena import ArenaPlan
 from tract_core.compile.groups import outlet_text
 from tract_core.dims import Dim
 from tract_core.model.typed import TypedModel
@@ -52,14 +51,3 @@ def view_text(view: View) -> str:
     """Where a tensor lies, its shape, and its strides."""
     shape, strides = (",".join(map(str, dims)) for dims in (view.shape, view.strides))
     return f"{_argument_text(view.address)} {view.element.name}[{shape}] by [{strides}]"
-
-
-def arena_text(arena: ArenaPlan) -> str:
-    """A line for each slot, with its size and the stage from which on that is known, and for each that lies in it."""
-    lines = list[str]()
-    for slot, (sizes, stage) in enumerate(zip(arena.slots, arena.stages, strict=True)):
-        since = f" from stage {stage} on" if stage else ""
-        lines.append(f"slot {slot}: the largest of {', '.join(map(str, sizes))} bytes{since}")
-        inside = [number for number, other in enumerate(arena.slot_of) if other == slot]
-        lines += [f"    arena[{number}] at {arena.offset_of[number]}" for number in inside]
-    return "".join(f"{line}\n" for line in lines)

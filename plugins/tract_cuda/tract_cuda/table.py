@@ -23,7 +23,7 @@ KindFn = Callable[[Any], str | None]
 KINDS: TableKey[type, KindFn] = TableKey("cuda_kinds", "how kernels for GPUs compute groups of a kind", function_row)
 
 StartFn = Callable[[Any, Any, Any], Any]
-"""``(op, grouping, node) -> group``: see `tract_cuda.group.grouping.CudaGrouping`."""
+"""``(op, grouping, node) -> group``: see `tract_cuda.group.grouping.CudaGrouper`."""
 
 STARTS: TableKey[type, StartFn] = TableKey(
     "cuda_groups", "which group of kernels for GPUs begins with it", function_row

@@ -44,7 +44,7 @@ class Pieces(Protocol):
 
 
 @frozen
-class Turn:
+class DeviceTurn:
     """``segment``: the whole model. ``inputs``, ``out``: as they were given."""
 
     segment: Segment
@@ -72,7 +72,7 @@ def ends_of(kind: type[Upload | Download], outlets: Sequence[OutletId], arrays: 
     return {(kind, outlet): one for outlet, one in zip(outlets, arrays, strict=False) if one is not None}
 
 
-def turn_there(plan: Pieces, inputs: Any, out: Any) -> Turn | None:
+def turn_there(plan: Pieces, inputs: Any, out: Any) -> DeviceTurn | None:
     """The turn that was asked for; ``None`` where nothing lies on the device, or not all of the model runs there."""
     given, filled = _listed(inputs), None if out is None else _listed(out)
     if given is None or (out is not None and filled is None) or len(given) != len(plan.inputs):
@@ -81,7 +81,7 @@ def turn_there(plan: Pieces, inputs: Any, out: Any) -> Turn | None:
     if all(map(_is_array, every)) or not all(_is_array(one) or _lies_there(one) for one in every):
         return None
     segment = _whole(plan)
-    return None if segment is None else Turn(segment, given, filled)
+    return None if segment is None else DeviceTurn(segment, given, filled)
 
 
 def stand_ins(given: Sequence[Any] | None, there: Sequence[DeviceArray | None]) -> list[Array]:

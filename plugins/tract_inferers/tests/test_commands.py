@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from onnx import TensorProto, helper
 from tract_inferers import AssetData, AssetKind, DynamicInferer
-from tract_inferers.cli.axes import Axis
+from tract_inferers.cli.axes import PlotAxis
 from tract_inferers.cli.measure import Figure
 from tract_inferers.cli.picture import drawn
 from tract_inferers.cli.plot import plotted
@@ -310,7 +310,7 @@ def test_a_plot_has_a_star_for_each_point() -> None:
 @pytest.mark.parametrize("values", [[3.0], [0.0, 0.0], [1, 1.5], [1, 1e6], [1e-9, 2e-9], [0.0, 5.0], [7, 56], [5, 41]])
 def test_values_stand_on_their_axis(values: list[float]) -> None:
     for from_zero in (False, True):
-        axis = Axis.over(values, from_zero=from_zero)
+        axis = PlotAxis.over(values, from_zero=from_zero)
         assert all(0 <= axis.share(value) <= 1 for value in values)
         assert axis.share(max(values)) >= axis.share(min(values))
         ticks = axis.ticks(6)

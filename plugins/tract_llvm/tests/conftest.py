@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tract_llvm.isa import Isa, of_this_machine
-from tract_llvm.testing.elements import Elements
+from tract_llvm.testing.elements import ElementRunner
 
 sys.path.insert(0, str(Path(__file__).parent))  # modules that tests share
 
@@ -32,5 +32,5 @@ def isa(request: pytest.FixtureRequest) -> Isa:
 
 
 @pytest.fixture
-def elements(isa: Isa) -> Elements:
-    return Elements(isa)
+def elements(isa: Isa) -> ElementRunner:
+    return ElementRunner(isa)

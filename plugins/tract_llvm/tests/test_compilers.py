@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from tract_llvm.isa import Isa, chosen
-from tract_llvm.language.function import POINTER, Function
-from tract_llvm.language.types import F32, INDEX
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import F32, INDEX, POINTER
 from tract_llvm.objects import compilers, target
 from tract_llvm.objects.compilers import FEW_MORE, compiler, is_python, object_code
 from tract_llvm.objects.library import module_text

@@ -14,7 +14,7 @@ from tract_llvm.isa import ISAS, Dot, Isa, of_this_machine, portable, usable
 from tract_llvm.language.types import F16, F32
 from tract_llvm.language.values import Value
 from tract_llvm.objects.cache import key_of
-from tract_llvm.testing.elements import Elements
+from tract_llvm.testing.elements import ElementRunner
 
 from tract_core.errors import Unsupported
 
@@ -90,7 +90,7 @@ def sums_of(dot: Dot) -> Array:
     )
 
 
-def on_dot(elements: Elements, dot: Dot, left: Array, right: Array, sums: Array) -> Array:
+def on_dot(elements: ElementRunner, dot: Dot, left: Array, right: Array, sums: Array) -> Array:
     def emit(left: Value, right: Value, sums: Value) -> Value:
         return sums.function.dots(dot, left, right, sums)
 
@@ -99,7 +99,7 @@ def on_dot(elements: Elements, dot: Dot, left: Array, right: Array, sums: Array)
 
 @pytest.mark.parametrize("isa", ALL)
 def test_dots_are_what_is_said_of_them(isa: Isa) -> None:
-    elements = Elements(isa)
+    elements = ElementRunner(isa)
     for one in isa.dots:
         left, right, sums = groups(one, "left", 0), groups(one, "right", 20), sums_of(one)
         wanted = meanings.dots(one, left, right, sums)
@@ -175,7 +175,7 @@ def test_instructions_for_bf16_find_what_is_worked_out_by_hand(isa: Isa) -> None
     rows = WORKED_OUT + WORKED_OUT[: -len(WORKED_OUT) % isa.lanes(32)]
     left, right = (np.concatenate([bf16(*row[place]) for row in rows]) for place in (0, 1))
     start, wanted = (np.array([row[place] for row in rows], "f4") for place in (2, 3))
-    same(on_dot(Elements(isa), OF_BF16, left, right, start), wanted)
+    same(on_dot(ElementRunner(isa), OF_BF16, left, right, start), wanted)
 
 
 def test_dots_of_bf16_are_sums_that_are_rounded_once_each() -> None:
@@ -210,7 +210,7 @@ def test_powers_of_two_times_numbers_are_what_is_said_of_them(isa: Isa, dtype: s
         return found
 
     x, power = powers(dtype)
-    same(Elements(isa)(emit, (x, power), dtype, isa.lanes(8 * x.itemsize)), meanings.scaled(x, power))
+    same(ElementRunner(isa)(emit, (x, power), dtype, isa.lanes(8 * x.itemsize)), meanings.scaled(x, power))
 
 
 def powers(dtype: str) -> tuple[Array, Array]:
@@ -262,7 +262,7 @@ def test_lanes_are_picked_from_two_registers(isa: Isa) -> None:
     lanes = isa.lanes(16)
     first, second, places = (integers("u2", (8 * lanes,), seed) for seed in range(3))
     places[: 2 * lanes] = np.arange(2 * lanes)
-    found = Elements(isa)(emit, (first, second, places), "u2", lanes)
+    found = ElementRunner(isa)(emit, (first, second, places), "u2", lanes)
     rows = [one.reshape(8, lanes) for one in (first, second, places)]
     same(found, np.concatenate([meanings.picked(*row) for row in zip(*rows, strict=True)]))
     same(found[:lanes], first[:lanes])
@@ -279,7 +279,7 @@ def test_numbers_are_multiplied_and_added_with_one_rounding(isa: Isa, dtype: str
     )
     with np.errstate(all="ignore"):
         term[512:768] = -(x * factor)[512:768]  # what is left is what rounding took away
-    found = Elements(isa)(lambda a, b, c: a.times_plus(b, c), (x, factor, term), dtype, isa.lanes(8 * x.itemsize))
+    found = ElementRunner(isa)(lambda a, b, c: a.times_plus(b, c), (x, factor, term), dtype, isa.lanes(8 * x.itemsize))
     same(found, meanings.fused(x, factor, term))
 
 
@@ -313,17 +313,17 @@ def test_what_is_rounded_once(numbers, wanted) -> None:
 def test_instructions_round_once_where_it_is_worked_out_by_hand(isa: Isa) -> None:
     rows = FUSED + FUSED[: -len(FUSED) % isa.lanes(32)]
     numbers = tuple(np.array([row[0][place] for row in rows], "f4") for place in range(3))
-    found = Elements(isa)(lambda a, b, c: a.times_plus(b, c), numbers, "f4", isa.lanes(32))
+    found = ElementRunner(isa)(lambda a, b, c: a.times_plus(b, c), numbers, "f4", isa.lanes(32))
     same(found, np.array([row[1] for row in rows], "f4"))
 
 
 @pytest.mark.parametrize("isa", ALL)
 def test_halves_are_what_is_said_of_them(isa: Isa) -> None:
     every = np.arange(1 << 16, dtype="u2").view("f2")
-    same(Elements(isa)(lambda x: x.function.convert(x, F32), every, "f4", isa.lanes(32)), meanings.float_of(every))
+    same(ElementRunner(isa)(lambda x: x.function.convert(x, F32), every, "f4", isa.lanes(32)), meanings.float_of(every))
     between = (meanings.float_of(every).view("u4")[:, None] + np.array([0, 1, 0xFFF, 0x1000, 0x1001], "u4")).ravel()
     x = np.concatenate([between.view("f4"), floats("f4", 1 << 14, 0)])
-    same(Elements(isa)(lambda x: x.function.convert(x, F16), x, "f2", isa.lanes(32)), meanings.half_of(x))
+    same(ElementRunner(isa)(lambda x: x.function.convert(x, F16), x, "f2", isa.lanes(32)), meanings.half_of(x))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -334,7 +334,7 @@ def test_numbers_are_rounded_to_integers_as_is_said(isa: Isa, dtype: str) -> Non
         [halves, halves + 2.0**22, halves + 2.0**51, floats(dtype, 4096, 0), floats(dtype, 4096, 1, (-3, 60))]
     )
     for emit, meaning in ((whole, meanings.whole), (floor, meanings.floor)):
-        same(Elements(isa)(emit, x, dtype, isa.lanes(8 * x.itemsize)), meaning(x))
+        same(ElementRunner(isa)(emit, x, dtype, isa.lanes(8 * x.itemsize)), meaning(x))
 
 
 def test_portable_sets_are_for_this_processor_and_have_keys_of_their_own() -> None:
@@ -363,7 +363,7 @@ def test_portable_sets_want_a_processor_that_there_are_kernels_for(monkeypatch) 
 
 
 def test_what_a_portable_set_says_to_llvm_names_no_other_processor() -> None:
-    elements = Elements(portable(next(one for one in ISAS if one.name == "avx512bf16")))
+    elements = ElementRunner(portable(next(one for one in ISAS if one.name == "avx512bf16")))
     sums = sums_of(OF_BYTES)
     on_dot(elements, OF_BYTES, groups(OF_BYTES, "left", 0), groups(OF_BYTES, "right", 1), sums)
     assert "llvm." not in elements.text

@@ -20,7 +20,7 @@ from tract_llvm.language.values import Value
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from test_functions import FUNCTIONS
-from tract_llvm.testing.elements import Elements
+from tract_llvm.testing.elements import ElementRunner
 
 CHUNK = 1 << 16
 GREATEST, BEYOND = float(np.finfo(np.float32).max), 2.0**128
@@ -46,7 +46,7 @@ def _ended(x: Value) -> Value:
 def worst(isa: str, name: str) -> tuple[float, np.float32]:
     """The largest error, and the number that it is found for."""
     bits, found = np.arange(CHUNK, dtype=np.uint32), np.empty(CHUNK, np.float32)
-    run = Elements(chosen(isa)).function(lambda x: off(FUNCTIONS[name][0], x), [bits], found, 16)
+    run = ElementRunner(chosen(isa)).function(lambda x: off(FUNCTIONS[name][0], x), [bits], found, 16)
     largest, place = 0.0, np.float32(0)
     for _ in range(0, 1 << 32, CHUNK):
         run()

@@ -6,9 +6,18 @@ from functools import cache
 from threading import RLock
 from typing import Any, Final
 
-from llvmlite import ir as _ir  # pyright: ignore[reportMissingTypeStubs] # it has none
 
-ir: Any = _ir
+class _Written:
+    """A part of llvmlite that is imported when somebody asks for a name in it: nobody does for code that is kept."""
+
+    def __getattr__(self, name: str) -> Any:
+        from llvmlite import ir as found  # pyright: ignore[reportMissingTypeStubs] # it has none
+
+        self.__dict__.update(vars(found))
+        return self.__dict__[name] if name in self.__dict__ else getattr(found, name)
+
+
+ir: Any = _Written()
 """What modules are written with: Python and no more."""
 
 LOCK: Final = RLock()

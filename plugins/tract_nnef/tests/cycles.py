@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.loader import NnefLoader
 from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
 from tract_nnef.registry import CORE
@@ -37,7 +37,7 @@ def small_model(fact: str = "B,3,f32", output: str = "y") -> TypedModel:
 
 def cycled(model: TypedModel, **flags: Any) -> TypedModel:
     """The model that is read from what is written for ``model``. ``flags``: of the writer."""
-    return Nnef(registry=model.registry).load_bytes(NnefWriter(**flags).to_tar(model))
+    return NnefLoader(registry=model.registry).load_bytes(NnefWriter(**flags).to_tar(model))
 
 
 def text(model: TypedModel, **flags: Any) -> str:

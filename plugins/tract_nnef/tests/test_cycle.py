@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cycles import INTERCHANGE, cycled, small_model
 from documents import read, run
-from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.loader import NnefLoader
 from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
 
@@ -47,7 +47,7 @@ def test_a_model_comes_back_from_every_kind_of_archive(name, tmp_path) -> None:
 def test_what_properties_are_computed_from_is_no_part_of_the_model() -> None:
     written = small()
     written.properties["counts"] = np.arange(3)
-    found = Nnef().load_bytes(NnefWriter().to_bytes(written))
+    found = NnefLoader().load_bytes(NnefWriter().to_bytes(written))
     np.testing.assert_array_equal(found.properties["counts"], np.arange(3))
     assert len(found.nodes) == len(written.nodes)
 
@@ -114,7 +114,7 @@ def test_conditions_that_later_ones_put_in_other_words_come_back_once() -> None:
     joined = model.wire_node("joined", TypedConcat(1), [*sums, c])  # now (a#b) is c
     model.set_outputs([*more, *joined])
     model = model.declutter()
-    found = Nnef().load_bytes(NnefWriter().to_bytes(model)).declutter()
+    found = NnefLoader().load_bytes(NnefWriter().to_bytes(model)).declutter()
     assert [str(one) for one, _ in found.conditions] == [str(one) for one, _ in model.conditions]
     assert same_model(found, model)
 

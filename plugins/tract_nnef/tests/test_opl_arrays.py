@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from documents import Array, document, load, run_text, shape_of
-from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.loader import NnefLoader
 from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
 
@@ -274,7 +274,7 @@ def test_a_case_comes_back_or_is_refused(case, symbolic, tmp_path) -> None:
         if type(case.op).__name__ in REFUSED:
             return
         raise
-    found = Nnef().load(tmp_path / "m.tar")
+    found = NnefLoader().load(tmp_path / "m.tar")
     if comes_back_as_others(case.op):
         (one,) = tract.Model.from_typed(found).into_runnable().run(case.given())
         np.testing.assert_allclose(one.to_numpy(), case.outputs()[0], rtol=2e-3 if "f16" in case.name else 1e-5)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from documents import archive, document, load, run_text
-from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.loader import NnefLoader
 from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
 
@@ -60,14 +60,14 @@ def test_models_that_use_one_another_twice_count_twice() -> None:
     leaf = document("o = -x;", ["F32[2]"], ["o"])
     files = {f"{'a/' * level}graph.nnef": (twice if level < 12 else leaf).encode() for level in range(1, 13)}
     with pytest.raises(errors.LimitExceeded, match="more than 2000 nodes"):
-        Nnef(limits=LoadLimits(max_nodes=2000)).load_bytes(archive(twice, files))
+        NnefLoader(limits=LoadLimits(max_nodes=2000)).load_bytes(archive(twice, files))
 
 
 @pytest.mark.parametrize("label", ["", ".", "./", "/", "..", "a/.."])
 def test_a_model_is_not_inside_itself(label, tmp_path) -> None:
     text = document(f"o = tract_core_submodel(x, '{label}');", ["F32[2]"], ["o"])
     (tmp_path / "graph.nnef").write_text(text)
-    for read in (lambda: load(text), lambda: Nnef().load(tmp_path)):
+    for read in (lambda: load(text), lambda: NnefLoader().load(tmp_path)):
         with pytest.raises(errors.TractError):
             read()
 
@@ -95,7 +95,7 @@ def nested() -> TypedModel:
 @pytest.mark.parametrize("name", ["m.nnef.tgz", "m.tar", "m"])
 def test_models_in_models_come_back(name, packed, tmp_path) -> None:
     NnefWriter(how=Writing(pack_submodels=packed)).write(nested(), tmp_path / name)
-    assert same_model(Nnef().load(tmp_path / name), nested())
+    assert same_model(NnefLoader().load(tmp_path / name), nested())
 
 
 def test_submodels_are_folders_unless_they_are_to_be_packed() -> None:
@@ -111,7 +111,7 @@ def test_submodels_are_folders_unless_they_are_to_be_packed() -> None:
 def test_a_case_comes_back(case, symbolic, tmp_path) -> None:
     model = case.model(symbolic=symbolic)
     NnefWriter().write(model, tmp_path / "m.tar")
-    assert same_model(Nnef().load(tmp_path / "m.tar"), model)
+    assert same_model(NnefLoader().load(tmp_path / "m.tar"), model)
 
 
 SIZES = {"hidden": 3, "flags": {"scale": 2.5, "up": True}, "names": ["a", "b c"], "list": [[1, 2], [3, 4]], "no": None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from documents import document, load, run_text
-from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.loader import NnefLoader
 from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
 
@@ -94,4 +94,4 @@ CASES_HERE = default_registry()[CASES].find("exp_norm") or ()
 def test_a_case_comes_back(case, symbolic, tmp_path) -> None:
     model = case.model(symbolic=symbolic)
     NnefWriter(how=Writing(frozenset({"tract_core", "tract_extra"}))).write(model, tmp_path / "m.tar")
-    assert same_model(Nnef().load(tmp_path / "m.tar"), model)
+    assert same_model(NnefLoader().load(tmp_path / "m.tar"), model)

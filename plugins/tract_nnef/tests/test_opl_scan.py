@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cycles import cycle_of_cases
 from documents import document, load, run_text
-from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.loader import NnefLoader
 from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
 
@@ -189,4 +189,4 @@ def test_what_a_body_knows_of_its_sizes_comes_back(tmp_path) -> None:
     op = Scan(body, (ScannedInput(0), StateInput()), (OutputMapping(state=True, full=FullOutput(0, 0), last=1),))
     model.set_outputs(model.wire_node("y", op, given))
     NnefWriter(how=Writing()).write(model, tmp_path / "m.tar")
-    assert same_model(Nnef().load(tmp_path / "m.tar"), model)
+    assert same_model(NnefLoader().load(tmp_path / "m.tar"), model)

@@ -8,7 +8,7 @@ from time import perf_counter
 import pytest
 from documents import archive, document
 from tract_nnef.archive.writing import tar_bytes
-from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.loader import NnefLoader
 
 import tract_core as tract
 from tract_core.errors import CorruptModel, LimitExceeded, MissingOperator, TractError, Unsupported
@@ -20,7 +20,7 @@ def load(*statements: str, extensions: str = "", fragments: str = "") -> TypedMo
     body = "\n".join(["x = external(shape = [2, 3]);", *statements])
     head = f"version 1.0;\nextension tract_registry tract_core;\nextension tract_registry tract_py;\n{extensions}"
     said = f"{head}\n{fragments}\ngraph network(x) -> (y)\n{{\n{body}\n}}\n"
-    return Nnef().load_bytes(tar_bytes({"graph.nnef": said.encode()}))
+    return NnefLoader().load_bytes(tar_bytes({"graph.nnef": said.encode()}))
 
 
 def test_an_operator_is_found_by_its_name_and_fields() -> None:

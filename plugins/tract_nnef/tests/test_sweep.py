@@ -13,7 +13,7 @@ from established import interchange
 from sweep import Document, forms, operators
 from sweep_rows import APART, TABLE
 from tars import END, entry
-from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.loader import NnefLoader
 
 from tract_core.runtime.plan import TypedSimplePlan
 
@@ -28,7 +28,7 @@ def packed(document: Document) -> bytes:
 def found(document: Document) -> list[Array]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an update holds for one run
-        return list(TypedSimplePlan(Nnef().load_bytes(packed(document))).run(document.inputs))
+        return list(TypedSimplePlan(NnefLoader().load_bytes(packed(document))).run(document.inputs))
 
 
 def test_the_table_has_every_operator() -> None:

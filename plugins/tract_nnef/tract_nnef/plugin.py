@@ -113,7 +113,7 @@ def tract_formats() -> Sequence[Format]:
         Format(
             "nnef",
             endings,
-            "tract_nnef.documents.loader:Nnef",
+            "tract_nnef.documents.loader:NnefLoader",
             summary,
             writer="tract_nnef.documents.saver:NnefWriter",
             writer_flags=WRITER_FLAGS,

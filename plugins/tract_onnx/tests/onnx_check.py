@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 
 from tract_core.runtime.plan import TypedSimplePlan
 
@@ -15,7 +15,7 @@ RELATIVE = 1e-4
 
 
 def load(model):
-    return Onnx().load_bytes(model.SerializeToString())
+    return OnnxLoader().load_bytes(model.SerializeToString())
 
 
 def run(model, inputs, *, declutter=True):

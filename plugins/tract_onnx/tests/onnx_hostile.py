@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 
 from tract_core.errors import ModelError
 from tract_core.limits import DEFAULT_LIMITS
@@ -20,7 +20,7 @@ FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 def taken(model, limits=DEFAULT_LIMITS):
     """The model of a file, or of its content, typed and in normal form."""
     content = model.SerializeToString() if isinstance(model, onnx.ModelProto) else model
-    loader = Onnx(limits=limits)
+    loader = OnnxLoader(limits=limits)
     loaded = loader.load(content) if isinstance(content, Path) else loader.load_bytes(content)
     loaded.analyse()
     return loaded.into_typed().declutter()
@@ -58,7 +58,7 @@ def fails(model, arrays, kind, match=None):
     """The model is taken, and its run gives that error, in bounded memory and time, simplified or not."""
     for declutter in (False, True):
         with bounded():
-            typed = Onnx().load_bytes(model.SerializeToString()).into_typed()
+            typed = OnnxLoader().load_bytes(model.SerializeToString()).into_typed()
             plan = TypedSimplePlan(typed.declutter() if declutter else typed)
             with pytest.raises(kind, match=match) as caught:
                 plan.run(arrays)
@@ -68,7 +68,7 @@ def fails(model, arrays, kind, match=None):
 def gives(model, arrays, declutter=True):
     """What the model gives, in bounded memory and time."""
     with bounded():
-        typed = Onnx().load_bytes(model.SerializeToString()).into_typed()
+        typed = OnnxLoader().load_bytes(model.SerializeToString()).into_typed()
         return TypedSimplePlan(typed.declutter() if declutter else typed).run(arrays)
 
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnx_check import assert_close
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 
 from tract_core.errors import CorruptModel, ModelError, UnsafePath
 from tract_core.runtime.plan import TypedSimplePlan
@@ -36,7 +36,7 @@ def model_with(**entries):
 def load(folder, **entries):
     path = folder / "model.onnx"
     path.write_bytes(model_with(**entries).SerializeToString())
-    return Onnx().load(path)
+    return OnnxLoader().load(path)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_what_the_onnx_package_writes(tmp_path):
     model = model_with()
     model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(WEIGHTS, "w"))
     onnx.save(model, str(path), save_as_external_data=True, location="data", size_threshold=0)
-    np.testing.assert_array_equal(Onnx().load(path).node_by_name("w").op.value.array, WEIGHTS)
+    np.testing.assert_array_equal(OnnxLoader().load(path).node_by_name("w").op.value.array, WEIGHTS)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_special_files(folder):
     with pytest.raises(ModelError):
         load(folder, location="below")
     with pytest.raises(ModelError, match="it is not a plain file"):
-        Onnx().load(folder / "pipe")  # and nobody waits for its other end
+        OnnxLoader().load(folder / "pipe")  # and nobody waits for its other end
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_an_entry_given_twice(folder):
     model.graph.initializer[0].external_data.add(key="location", value="below/weights.bin")
     (folder / "m.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(CorruptModel, match="says 'location' twice"):
-        Onnx().load(folder / "m.onnx")
+        OnnxLoader().load(folder / "m.onnx")
 
 
 def test_keys_are_never_attributes(folder):
@@ -156,4 +156,4 @@ def test_keys_are_never_attributes(folder):
 
 def test_a_model_from_bytes_has_no_folder(folder):
     with pytest.raises(UnsafePath, match="came without a folder"):
-        Onnx().load_bytes(model_with(location="weights.bin", offset=7).SerializeToString())
+        OnnxLoader().load_bytes(model_with(location="weights.bin", offset=7).SerializeToString())

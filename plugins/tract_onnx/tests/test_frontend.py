@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_check import assert_close, check, expected, run, with_output_types
 from onnx_networks import encoder
-from tract_onnx.frontend import NEWEST, Onnx
+from tract_onnx.frontend import NEWEST, OnnxLoader
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
@@ -41,7 +41,7 @@ def model_of(nodes, inputs, outputs, *, weights=(), opset=17, **more):
 
 
 def load(model, **options):
-    return Onnx(**options).load_bytes(model.SerializeToString())
+    return OnnxLoader(**options).load_bytes(model.SerializeToString())
 
 
 def test_every_tensor_of_the_file_has_a_node_of_its_name():
@@ -382,7 +382,7 @@ def test_graphs_inside_graphs_have_a_limit():
     model = model_of(graph.node, [value("x", [3]), value("c", [], TensorProto.BOOL)], graph.output)
     check(model, {"x": np.array([1, 2, 3], np.float32), "c": np.array(True)})
     with pytest.raises(LimitExceeded, match="nested more than 10 deep"):
-        Onnx(limits=LoadLimits(max_depth=10)).load_bytes(model.SerializeToString())
+        OnnxLoader(limits=LoadLimits(max_depth=10)).load_bytes(model.SerializeToString())
 
 
 def test_files_that_are_no_models(tmp_path):
@@ -394,7 +394,7 @@ def test_files_that_are_no_models(tmp_path):
         (tmp_path, ModelError, "it is a folder"),
     ):
         with pytest.raises(kind) as caught:
-            Onnx().load(path)
+            OnnxLoader().load(path)
         assert message in str(caught.value)
         assert caught.value.where == str(path)
 
@@ -431,11 +431,11 @@ def test_another_distribution_adds_operators(monkeypatch):
     node = helper.make_node("Mystery", ["x"], ["y"], domain="org.example")
     model = model_of([node], [value("x", [2])], [value("y", [2])])
     model.opset_import.append(helper.make_opsetid("org.example", 5))
-    typed = Onnx(registry).load_bytes(model.SerializeToString()).into_typed()
+    typed = OnnxLoader(registry).load_bytes(model.SerializeToString()).into_typed()
     assert isinstance(typed.node_by_name("y").op, Exp)
     model.opset_import[1].version = 1
     with pytest.raises(Unsupported, match=r"version 1, is not known; known is org.example from version 2"):
-        Onnx(registry).load_bytes(model.SerializeToString()).into_typed()
+        OnnxLoader(registry).load_bytes(model.SerializeToString()).into_typed()
 
 
 def test_the_format_is_found():

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import helper
 from onnx_hostile import any_info, model_of, node, refused, taken, tensor_info, tried
-from tract_onnx.frontend import NEWEST, Onnx
+from tract_onnx.frontend import NEWEST, OnnxLoader
 from tract_onnx.registry import OLDEST
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, VersionError
@@ -185,7 +185,7 @@ def test_a_file_with_a_hole_of_a_terabyte(tmp_path):
 @pytest.mark.parametrize("path", ["missing.onnx", "", "\x00", "x" * 5000, "/dev/zero", "/proc/self/mem"])
 def test_paths_of_models(path, tmp_path):
     with bounded(), pytest.raises(ModelError) as caught:
-        Onnx().load(path if path.startswith("/") else tmp_path / path)
+        OnnxLoader().load(path if path.startswith("/") else tmp_path / path)
     assert caught.value.where is not None
     assert caught.value.hint
 
@@ -210,7 +210,7 @@ def test_examining_never_raises(tmp_path):
     for content in (b"\x00", CONTENT[:-2], CONTENT + CONTENT, field(7, nested(200, 1))):
         path.write_bytes(content)
         with bounded():
-            found = Onnx().examine(path)
+            found = OnnxLoader().examine(path)
         assert found.problems
         assert all(problem.hint for problem in found.problems)
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_hostile import any_info, gives, model_of, node, refused, taken, tensor_info, tried
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 
 from tract_core.dims import symbol
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, ModelWarning
@@ -376,6 +376,8 @@ def test_many_integers_that_are_each_computed_early(monkeypatch):
     c = constant("c", np.arange(4096))
     model = model_of(nodes, [], [previous], [c])
     with bounded(memory=200 << 20):
-        typed = Onnx(limits=LoadLimits(max_fold_bytes=16 << 20)).load_bytes(model.SerializeToString()).into_typed()
+        typed = (
+            OnnxLoader(limits=LoadLimits(max_fold_bytes=16 << 20)).load_bytes(model.SerializeToString()).into_typed()
+        )
     values = {id(outlet.fact.value): outlet.fact.value for one in typed.nodes for outlet in one.outputs}
     assert 8 << 20 < sum(value.nbytes for value in values.values() if value is not None) <= 17 << 20

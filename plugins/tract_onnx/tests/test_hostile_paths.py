@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto
 from onnx_hostile import model_of, node, refused, taken
 from tract_onnx.external import ExternalFiles
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
 from tract_core.limits import LoadLimits
@@ -217,7 +217,7 @@ def test_what_is_opened_is_what_is_read(folder, monkeypatch):
 
     path = file_with(folder, "below/w")
     monkeypatch.setattr("tract_core.safe_files.os.open", note)
-    Onnx().load(path)
+    OnnxLoader().load(path)
     assert opened == [str(path), str(folder), "below", "w"]
 
 

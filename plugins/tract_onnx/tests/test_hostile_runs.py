@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_hostile import any_info, fails, gives, model_of, node, refused, taken, tensor_info
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 
 import tract_core as tract
 from tract_core.errors import InputError, LimitExceeded, RunError, TractError
@@ -118,7 +118,7 @@ def test_sizes_that_follow_from_the_middle_of_a_run():
 def test_one_tensor_may_take_what_the_limits_say():
     limits = LoadLimits(max_tensor_bytes=8 << 20)
     model = model_of([node("Concat", "xx", axis=0)], [tensor_info("x", ["N"])])
-    plan = TypedSimplePlan(Onnx(limits=limits).load_bytes(model.SerializeToString()).into_typed())
+    plan = TypedSimplePlan(OnnxLoader(limits=limits).load_bytes(model.SerializeToString()).into_typed())
     state = plan.spawn()
     assert len(state.run([np.zeros(1 << 20, np.float32)])[0]) == 1 << 21
     with pytest.raises(RunError, match=r"would take 16777216 bytes, 8388608 are allowed") as caught:
@@ -173,7 +173,7 @@ def loops_for_long():
 def test_runs_that_take_too_long(number):
     model, arrays = list(loops_for_long())[number]
     for declutter in (False, True):
-        typed = Onnx(limits=LoadLimits(run_deadline_s=0.3)).load_bytes(model.SerializeToString()).into_typed()
+        typed = OnnxLoader(limits=LoadLimits(run_deadline_s=0.3)).load_bytes(model.SerializeToString()).into_typed()
         plan = TypedSimplePlan(typed.declutter() if declutter else typed)
         start = time.monotonic()
         with bounded(), pytest.raises(RunError, match=r"the run takes longer than 0\.3 seconds") as caught:
@@ -186,7 +186,7 @@ def test_runs_that_take_too_long(number):
 def test_every_run_has_its_own_time():
     model = model_of([node("Relu", "x")], [tensor_info("x", ["N"])])
     plan = TypedSimplePlan(
-        Onnx(limits=LoadLimits(run_deadline_s=0.2)).load_bytes(model.SerializeToString()).into_typed()
+        OnnxLoader(limits=LoadLimits(run_deadline_s=0.2)).load_bytes(model.SerializeToString()).into_typed()
     )
     state = plan.spawn()
     for _ in range(3):
@@ -204,7 +204,7 @@ def test_loops_that_grow():
     model = model_of([node("Loop", "mtx", body=twice)], [tensor_info("x", ["N"])], ["y"], constants)
     limits = LoadLimits(max_tensor_bytes=16 << 20)
     with bounded(), pytest.raises(RunError, match="would take"):
-        TypedSimplePlan(Onnx(limits=limits).load_bytes(model.SerializeToString()).into_typed()).run([floats(1)])
+        TypedSimplePlan(OnnxLoader(limits=limits).load_bytes(model.SerializeToString()).into_typed()).run([floats(1)])
 
 
 def gates(count):

@@ -11,7 +11,7 @@ from onnx import helper
 from onnx_check import load, run
 from onnx_single import same_as_onnxruntime
 from tract_onnx import long_lists
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 from tract_onnx.long_lists import LongList
 from tract_onnx.wire_format import LONG, scan
 
@@ -219,7 +219,7 @@ def test_reading_a_list_again_and_again_is_bounded():
     nodes = [helper.make_node("Constant", [], [f"y{i}"], value_ints=[1] * (count if not i else 1)) for i in range(2)]
     graph = helper.make_graph(nodes, "g", [], [onnx.ValueInfoProto(name="y0")])
     content = helper.make_model(graph).SerializeToString()
-    model = Onnx(limits=LoadLimits(max_fold_bytes=0)).load_bytes(content)
+    model = OnnxLoader(limits=LoadLimits(max_fold_bytes=0)).load_bytes(content)
     (node,) = (one.op.node for one in model.nodes if one.name == "y0")
     with pytest.raises(LimitExceeded, match="when they are unfolded"):
         [node.int_array("value_ints") for _ in range(100)]

@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper
 from onnx_check import assert_close, check, expected, load, run
 from onnx_networks import convolutional, encoder
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 
 from tract_core.errors import InputError
 from tract_core.runtime.plan import TypedSimplePlan
@@ -33,7 +33,7 @@ def test_a_convolutional_network_with_symbolic_sizes(height, width):
 
 
 def test_shapes_are_symbolic_all_through():
-    typed = Onnx().load_bytes(encoder().SerializeToString()).into_typed().declutter()
+    typed = OnnxLoader().load_bytes(encoder().SerializeToString()).into_typed().declutter()
     assert [str(typed.outlet_fact(outlet)) for outlet in typed.outputs] == ["B,S,32,f32", "B,32,f32"]
     symbols = {
         name for node in typed.live_nodes() for fact in typed.output_facts(node) for name in fact.shape.symbols()
@@ -44,7 +44,7 @@ def test_shapes_are_symbolic_all_through():
 
 
 def test_inputs_that_disagree():
-    plan = TypedSimplePlan(Onnx().load_bytes(encoder().SerializeToString()).into_typed())
+    plan = TypedSimplePlan(OnnxLoader().load_bytes(encoder().SerializeToString()).into_typed())
     with pytest.raises(InputError, match="S is wanted and S is 3 by input 'ids'"):
         plan.run([np.zeros((1, 3), np.int64), np.zeros((1, 4), np.int64)])
 
@@ -128,6 +128,6 @@ def test_light_networks_with_random_weights(name):
 
 def test_constants_are_not_unfolded_early():
     """The 548 MB of weights of VGG-19 are made of 36 numbers; nothing is computed before the model runs."""
-    typed = Onnx().load(LIGHT / "light_vgg19.onnx").into_typed().declutter()
+    typed = OnnxLoader().load(LIGHT / "light_vgg19.onnx").into_typed().declutter()
     held = sum(node.op.value.nbytes for node in typed.live_nodes() if type(node.op).__name__ == "Const")
     assert held < 64 << 20

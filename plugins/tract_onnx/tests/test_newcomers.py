@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from tract_onnx import plugin as own
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 from tract_onnx.registry import onnx_op
 
 from tract_core.errors import ModelError
@@ -41,7 +41,7 @@ def run(registry: Registry, op: str, x: list[float], *, domain: str = "", versio
     node = helper.make_node(op, ["x"], ["y"], name="mine", domain=domain)
     graph = helper.make_graph([node], "one", value[:1], value[1:])
     model = onnx.ModelProto.SerializeToString(helper.make_model(graph, opset_imports=domains))
-    typed = Onnx(registry=registry).load_bytes(model).into_typed()
+    typed = OnnxLoader(registry=registry).load_bytes(model).into_typed()
     (y,) = TypedSimplePlan(typed).run([np.array(x, np.float32)])
     return y.tolist()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.loader import NnefLoader
 from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
 from tract_onnx.nnef import trees
@@ -40,7 +40,7 @@ def model_of(op, *inputs):
 
 def cycled(model, folder, registries=ONNX):
     NnefWriter(how=Writing(frozenset(registries))).write(model, folder / "m.tar")
-    return Nnef().load(folder / "m.tar")
+    return NnefLoader().load(folder / "m.tar")
 
 
 def words(*values):
@@ -140,7 +140,7 @@ def run(folder, body, *inputs):
     lines = "".join(f"extension tract_registry {name};" for name in sorted(ONNX))
     text = f"version 1.0;{lines} graph g({', '.join(names)}) -> (o) {{ {body} }}"
     (folder / "graph.nnef").write_text(text)
-    return Model.from_typed(Nnef().load(folder)).into_runnable().run(list(inputs))[0].to_numpy()
+    return Model.from_typed(NnefLoader().load(folder)).into_runnable().run(list(inputs))[0].to_numpy()
 
 
 BOXES = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]], np.float32)

@@ -14,7 +14,7 @@ import pytest
 from onnx import numpy_helper
 from onnx_check import load, run
 from onnx_single import node_model, outputs_of, refused, same_as_onnxruntime
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 from tract_onnx.wire_format import scan
 
 from tract_core.errors import CorruptModel, FactError, LimitExceeded, RunError, Unsupported
@@ -553,7 +553,7 @@ def test_many_nodes_take_seconds_and_little_more_memory_than_the_file(tmp_path):
 
     path = tmp_path / "trees.onnx"
     bench_trees.write(path, trees=400, leaves=600)
-    model = Onnx().load(path)
+    model = OnnxLoader().load(path)
     tracemalloc.start()
     try:
         start = time.process_time()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx_networks import convolutional, encoder
-from tract_onnx.frontend import Onnx
+from tract_onnx.frontend import OnnxLoader
 from tract_onnx.wire_format import LARGE, scan
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, TractError
@@ -87,7 +87,7 @@ def test_constants_of_the_model_are_views_of_the_file(tmp_path):
             [numpy_helper.from_array(wanted, "w")],
         )
         path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
-        model = Onnx().load(path)
+        model = OnnxLoader().load(path)
         array = model.node_by_name("w").op.value.array
         assert not array.flags.owndata
         assert not array.flags.writeable
@@ -113,7 +113,7 @@ def test_a_model_cut_off_anywhere(large, monkeypatch):
     accepted = 0
     for end in range(len(SMALL)):
         try:
-            Onnx().load_bytes(SMALL[:end])
+            OnnxLoader().load_bytes(SMALL[:end])
         except ModelError:
             continue
         accepted += 1
@@ -125,14 +125,14 @@ def test_a_model_cut_off_anywhere(large, monkeypatch):
 def test_a_model_with_one_wrong_byte(place, value):
     content = SMALL[:place] + bytes([value]) + SMALL[place + 1 :]
     with contextlib.suppress(TractError):
-        Onnx().load_bytes(content).into_typed()
+        OnnxLoader().load_bytes(content).into_typed()
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes(content):
     with pytest.raises(ModelError):
-        Onnx().load_bytes(content)
+        OnnxLoader().load_bytes(content)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_deep_nesting_is_refused():
     with pytest.raises(LimitExceeded, match="nested more than 100 deep"):
         scan(content)
     with pytest.raises(ModelError):
-        Onnx().load_bytes(content)
+        OnnxLoader().load_bytes(content)
 
 
 def encode(number):

@@ -28,7 +28,7 @@ from tract_core.api.runtime import Runtime, runtime_for_name
 from tract_core.api.tensor import Tensor
 from tract_core.data import DatumType
 from tract_core.errors import InputError, LimitExceeded, TractError
-from tract_onnx.frontend import NEWEST, Onnx
+from tract_onnx.frontend import NEWEST, OnnxLoader
 from tract_onnx.tensors import ELEMENT_TYPES
 
 ModelLike = onnx.ModelProto | str | os.PathLike[str]
@@ -145,7 +145,7 @@ def _of_node(node: onnx.NodeProto, inputs: Any) -> list[Any]:
 
 def _loaded(model: Any) -> InferenceModel:
     if isinstance(model, (str, os.PathLike)):
-        return load_with(Onnx(), cast("str | os.PathLike[str]", model))
+        return load_with(OnnxLoader(), cast("str | os.PathLike[str]", model))
     if not isinstance(model, onnx.ModelProto):
         raise InputError(f"a model is an onnx.ModelProto or the path of a file, got {type(model).__name__}")
     try:
@@ -155,7 +155,7 @@ def _loaded(model: Any) -> InferenceModel:
             f"the model cannot be written as one message: {error}",
             hint="save it with onnx.save(..., save_as_external_data=True), and give the path of the file",
         ) from None
-    return Onnx().load_bytes(content)
+    return OnnxLoader().load_bytes(content)
 
 
 def _value(output: Any) -> Any:

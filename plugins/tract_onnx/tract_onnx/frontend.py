@@ -40,7 +40,7 @@ HIGHEST: Final = 1_000_000
 _NEWEST: Final = {DEFAULT_DOMAIN: NEWEST, ML_DOMAIN: max(row[3] for row in onnx.helper.VERSION_TABLE)}
 
 
-class Onnx:
+class OnnxLoader:
     """The ONNX format.
 
     ``registry``: the tables to ask about operators, those of the installed plugins by default. ``ignore_value_info``:

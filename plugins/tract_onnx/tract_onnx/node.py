@@ -20,8 +20,8 @@ from tract_core.frontend.node import (
     SIZES,
     TEXT,
     TEXTS,
+    AttributeKind,
     Attributes,
-    Kind,
 )
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
@@ -90,7 +90,7 @@ class OnnxNode(Attributes):
             return left.elements
         return max(len(attribute.ints), len(attribute.floats), len(attribute.strings))
 
-    def find(self, name: str, kind: Kind[T]) -> T | None:
+    def find(self, name: str, kind: AttributeKind[T]) -> T | None:
         """An attribute as one of a kind."""
         return self._READ[kind](self, name) if name in self.attributes else None
 
@@ -170,7 +170,7 @@ class OnnxNode(Attributes):
         except UnicodeDecodeError:
             raise self.misfit(name, "is not UTF-8", TEXT.text) from None
 
-    _READ: ClassVar[Mapping[Kind[Any], Callable[[OnnxNode, str], Any]]] = {
+    _READ: ClassVar[Mapping[AttributeKind[Any], Callable[[OnnxNode, str], Any]]] = {
         INTEGER: lambda node, name: node._integer(name),
         SIZE: lambda node, name: node._integer(name),
         FLAG: lambda node, name: bool(node._integer(name)),

@@ -148,4 +148,6 @@ def tract_formats() -> Sequence[Format]:
         "own_symbols": "Let sizes of inputs differ that have one name in the file: each gets a symbol of its own.",
     }
     summary = "models in the ONNX format, of every operator set"
-    return [Format("onnx", (".onnx",), "tract_onnx.frontend:Onnx", summary, flags, handle="tract_onnx.handle:Onnx")]
+    return [
+        Format("onnx", (".onnx",), "tract_onnx.frontend:OnnxLoader", summary, flags, handle="tract_onnx.handle:Onnx")
+    ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tract_core.compile.attention import AttentionAxes, attention_behind, sizes_of_axes, wait_for_mix
 from tract_core.compile.chains import chain_behind
 from tract_core.compile.gates import epilogue_behind
-from tract_core.compile.groups import Group, Grouping
+from tract_core.compile.groups import Group, Grouper
 from tract_core.compile.products import ProductAxes, is_product_of_two, is_rows_by_matrix, moves_only, stretched_shapes
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
@@ -34,7 +34,7 @@ class Alone(Group):
     """One node."""
 
 
-class Alones(Grouping[Alone]):
+class Alones(Grouper[Alone]):
     """Every node is alone."""
 
     def begin(self, node: HostNode) -> Alone:

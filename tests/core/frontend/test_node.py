@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tract_core.errors import CorruptModel, FactError, ModelError, Unsupported
-from tract_core.frontend.node import INTEGERS, Attributes, Inputs, Kind, T
+from tract_core.frontend.node import INTEGERS, AttributeKind, Attributes, Inputs, T
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -31,7 +31,7 @@ class Node(Attributes):
     def has(self, name: str) -> bool:
         return name in self._attributes
 
-    def find(self, name: str, kind: Kind[T]) -> T | None:
+    def find(self, name: str, kind: AttributeKind[T]) -> T | None:
         found = self._attributes.get(name)
         if isinstance(found, str) and kind is INTEGERS:
             raise self.misfit(name, f"is {found!r}", kind.text)

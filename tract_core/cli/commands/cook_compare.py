@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tract_core.cli.assertions import Assertions
-from tract_core.cli.readings import SEED, Bindings, Range
+from tract_core.cli.readings import SEED, Bindings, ValueRange
 from tract_core.cli.signals import outputs_for
 from tract_core.cli.values import random_array
 from tract_core.data import DatumType
@@ -34,7 +34,7 @@ ENOUGH: Final = 3
 
 
 @frozen
-class Comparison:
+class CookComparison:
     """The outputs of both for inputs of some sizes. ``largest``: of the differences; ``problem``: what is too large."""
 
     sizes: Mapping[str, int]
@@ -44,7 +44,7 @@ class Comparison:
 
 def compare_models(
     request: Request, source: TypedModel, other: TypedModel, flags: Mapping[str, Any]
-) -> list[Comparison]:
+) -> list[CookComparison]:
     """Run both on random inputs of the first. Raises InputError where there is no size that ``source`` takes.
 
     Where the second takes pulses of what the first takes whole, it gets all of it, pulse by pulse.
@@ -54,7 +54,7 @@ def compare_models(
     plans = request.prepare(source), request.prepare(other)
     in_pulses = Streams.of(other) is not None and Streams.of(source) is None
     assertions = Assertions.of(flags)
-    found: list[Comparison] = []
+    found: list[CookComparison] = []
     refused: TractError | None = None
     for symbols in _trials(source, flags["sizes"]):
         try:
@@ -117,7 +117,7 @@ def _named_sizes(model: TypedModel) -> dict[str, int]:
     return found
 
 
-def _random(model: TypedModel, symbols: Mapping[str, int], ranges: Sequence[Range]) -> list[Array]:
+def _random(model: TypedModel, symbols: Mapping[str, int], ranges: Sequence[ValueRange]) -> list[Array]:
     generator = np.random.default_rng(SEED)
     limits = {one.name: one for one in ranges}
     named = [(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in model.inputs]
@@ -138,7 +138,7 @@ def _comparison(
     pairs: Sequence[tuple[Array, Array]],
     model: TypedModel,
     assertions: Assertions,
-) -> Comparison:
+) -> CookComparison:
     largest, problem = 0.0, None
     for (found, wanted), outlet in zip(pairs, model.outputs, strict=True):
         tolerance = assertions.tolerance(DatumType.from_numpy(found.dtype))
@@ -147,4 +147,4 @@ def _comparison(
         largest = max(largest, both[0] if both else 0.0)
         if differs is not None and problem is None:
             problem = f"output {model.outlet_name(outlet)!r}: {differs}"
-    return Comparison(dict(symbols), largest, problem)
+    return CookComparison(dict(symbols), largest, problem)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tract_core.api.display import size
-from tract_core.cli.commands.cook_compare import Comparison
-from tract_core.cli.printing.printed import Column, Table
+from tract_core.cli.commands.cook_compare import CookComparison
+from tract_core.cli.printing.printed import Column, PrintedTable
 from tract_core.frozen import frozen
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Cooked:
     output: str
     before: Side
     after: Side
-    compared: Sequence[Comparison]
+    compared: Sequence[CookComparison]
     forms: Mapping[str, str]
 
 
@@ -52,7 +52,7 @@ def print_report(request: Request, report: Cooked, flags: Mapping[str, Any]) -> 
         return
     console, before, after = request.console, report.before, report.after
     console.line((report.model, "bold"), " is cooked as ", (report.output, "bold"))
-    table = Table((Column(""), Column("before", right=True), Column("after", right=True), Column("")))
+    table = PrintedTable((Column(""), Column("before", right=True), Column("after", right=True), Column("")))
     table.add(
         "operators", str(before.operators), str(after.operators), _times(before.operators, after.operators, "fewer")
     )

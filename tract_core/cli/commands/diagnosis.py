@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.analysis import look_at_all, typed_from
 from tract_core.analysis.findings import Finding, Sheet, finding_of, findings_of, merged
-from tract_core.analysis.inference import InferenceModel, Known, Source
+from tract_core.analysis.inference import InferenceModel, KnownTensor, Source
 from tract_core.cli.wording import on_the_line
 from tract_core.data import Constant
 from tract_core.dims import bind, evaluate, symbols_of
@@ -130,7 +130,7 @@ def _prepare(request: Request, typed: TypedModel, diagnosis: Diagnosis, findings
 def _describe(diagnosis: Diagnosis, model: Graph[Any, Any]) -> None:
     """Count nodes and constants; note what is known of inputs and outputs."""
     for node in model.live_nodes():
-        if isinstance(node.op, (Known, Const)) and isinstance(node.op.value, Constant):
+        if isinstance(node.op, (KnownTensor, Const)) and isinstance(node.op.value, Constant):
             diagnosis.constants[node.name] = node.op.value.array.nbytes
         elif not isinstance(node.op, (Source, TypedSource)):
             diagnosis.operators[node.op.name] += 1

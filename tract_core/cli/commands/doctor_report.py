@@ -11,7 +11,7 @@ from tract_core.analysis.findings import Finding, Sheet
 from tract_core.api.display import size
 from tract_core.cli.commands.diagnosis import LARGEST, Diagnosis
 from tract_core.cli.printing.console import Console
-from tract_core.cli.printing.printed import Column, Styled, Table
+from tract_core.cli.printing.printed import Column, PrintedTable, Styled
 from tract_core.texts import printable
 
 _TITLES: Final = {
@@ -72,8 +72,8 @@ def _verdict(diagnosis: Diagnosis) -> tuple[Styled, Styled]:
     return model, (f"{what}: {count}", "bold red")
 
 
-def _facts(diagnosis: Diagnosis) -> Table:
-    table = Table((Column(whole=True, style="dim"), Column()))
+def _facts(diagnosis: Diagnosis) -> PrintedTable:
+    table = PrintedTable((Column(whole=True, style="dim"), Column()))
     rows: list[tuple[str, str]] = list(diagnosis.about.items())
     if diagnosis.operators:
         counts = ", ".join(f"{op} {count}" for op, count in diagnosis.operators.most_common())
@@ -90,11 +90,11 @@ def _facts(diagnosis: Diagnosis) -> Table:
     return table
 
 
-def _filled(sheet: Sheet) -> Table:
+def _filled(sheet: Sheet) -> PrintedTable:
     """The table as it is printed: numbers below each other, ``-`` for what is not known."""
     numbers = [all(not isinstance(row[place], str) for row in sheet.rows) for place in range(len(sheet.columns))]
     titles = zip(sheet.columns, numbers, strict=True)
-    table = Table((Column(), *(Column(title, right=right, whole=right) for title, right in titles)))
+    table = PrintedTable((Column(), *(Column(title, right=right, whole=right) for title, right in titles)))
     for row in sheet.rows:
         table.add(
             "",
@@ -108,7 +108,7 @@ def _print_findings(console: Console, title: str, findings: Sequence[Finding], c
         return
     console.line((f"\n{len(findings)} {title}{'s' if len(findings) > 1 else ''}", f"bold {colour}"))
     for number, finding in enumerate(findings, 1):
-        table = Table((Column(whole=True), Column()))
+        table = PrintedTable((Column(whole=True), Column()))
         title = _TITLES.get(finding.kind, f"{finding.kind}: ")
         table.add(f"{number:2}.", [(title, colour), finding.problem])
         for place in finding.places[:PLACES]:

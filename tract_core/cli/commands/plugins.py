@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from tract_core.cli.printing.console import Console
-    from tract_core.cli.printing.printed import Table
+    from tract_core.cli.printing.printed import PrintedTable
     from tract_core.plugins import PluginRecord, Registry
 
 _STYLE = {"available": "cyan", "loaded": "green", "failed": "red", "blocked": "dim", "incompatible": "yellow"}
@@ -107,11 +107,11 @@ def _print(records: Iterable[PluginRecord], unusable: dict[str, str], verbose: b
         console.line((f"\nruntime {name!r}: {reason}", "yellow"))
 
 
-def _table(records: Iterable[PluginRecord]) -> Table:
-    from tract_core.cli.printing.printed import Column, Table
+def _table(records: Iterable[PluginRecord]) -> PrintedTable:
+    from tract_core.cli.printing.printed import Column, PrintedTable
 
     titles = ("plugin", "distribution", "version", "state")
-    table = Table((*(Column(title, whole=True) for title in titles), Column("hooks")))
+    table = PrintedTable((*(Column(title, whole=True) for title in titles), Column("hooks")))
     for record in records:
         hooks = ", ".join(hook.removeprefix("tract_") for hook in record.hooks if hook != "tract_api_version")
         state = record.state.value

@@ -11,7 +11,7 @@ import numpy as np
 
 from tract_core.cli.commands.turns import figures_of, not_made_for_speed, seconds_of_turns, warm_up
 from tract_core.cli.inputs import inputs_for
-from tract_core.cli.printing.printed import Column, Table
+from tract_core.cli.printing.printed import Column, PrintedTable
 from tract_core.cli.warn import tell
 from tract_core.runtime.parts import Part, body_at
 from tract_core.runtime.profile import chrome_trace, profile
@@ -150,7 +150,7 @@ def print_profile(request: Request, model: TypedModel, timed: Mapping[str, Any],
         console.line(f"this machine: {peak['gflop_per_s']:.0f} GFLOP/s, {peak['gb_per_s']:.1f} GB/s from memory")
 
 
-def _node_table(model: TypedModel, timed: Mapping[str, Any], show: Show) -> Table:
+def _node_table(model: TypedModel, timed: Mapping[str, Any], show: Show) -> PrintedTable:
     columns = show.columns or {}
     table = _table("id", *_RATES, titles=("operator", "name", "facts", *columns))
     for entry in sorted(_entries(timed), key=lambda entry: -entry["secs_per_iter"]):
@@ -174,7 +174,7 @@ def _id_text(part: Part) -> str:
     return "".join(f"{node}/" for node, _ in part.body) + "+".join(map(str, part.nodes))
 
 
-def _sums(timed: Mapping[str, Any]) -> Table:
+def _sums(timed: Mapping[str, Any]) -> PrintedTable:
     table = _table("nodes", titles=("operator",))
     for entry in timed["operators"]:
         table.add(*_timing(entry), str(entry["nodes"]), (entry["op_name"], "green"))
@@ -189,9 +189,9 @@ def _rates(entry: Mapping[str, Any]) -> list[str]:
     return [*shown, f"{entry['of_ceiling']:.0%}".replace("%", " %") if "of_ceiling" in entry else ""]
 
 
-def _table(*numbers: str, titles: Sequence[str]) -> Table:
+def _table(*numbers: str, titles: Sequence[str]) -> PrintedTable:
     figures = (Column(title, right=True, whole=True) for title in ("time", "share", *numbers))
-    return Table((*figures, *map(Column, titles)))
+    return PrintedTable((*figures, *map(Column, titles)))
 
 
 def _timing(entry: Mapping[str, Any]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import IO, Final, Protocol
 
 from tract_core.cli.guard import unguarded
-from tract_core.cli.printing.printed import Cell, Column, Styled, Table
+from tract_core.cli.printing.printed import Cell, Column, PrintedTable, Styled
 from tract_core.texts import printable_lines
 
 GAP: Final = "  "
@@ -27,7 +27,7 @@ class Console(Protocol):
         """Texts, one behind the other, ``indent`` characters away from the edge."""
         ...
 
-    def table(self, table: Table) -> None:
+    def table(self, table: PrintedTable) -> None:
         """A table."""
         ...
 
@@ -56,7 +56,7 @@ class PlainConsole:
         """Texts, one behind the other."""
         self._write([f"{' ' * indent}{line}" for line in _plain(list(texts)).split("\n")])
 
-    def table(self, table: Table) -> None:
+    def table(self, table: PrintedTable) -> None:
         """A table whose columns are as wide as what they hold."""
         titles = [table.titles] if table.titles else []
         rows = [*titles, *([_plain(cell) for cell in cells] for cells, _ in table.rows)]

@@ -26,7 +26,7 @@ class Column:
 
 
 @frozen
-class Table:
+class PrintedTable:
     """Rows of cells, of one line or several, below the titles of their columns, where there are any."""
 
     columns: tuple[Column, ...]

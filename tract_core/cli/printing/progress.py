@@ -22,7 +22,7 @@ CLEAR_LINE: Final = "\r\x1b[2K"
 SHOW_CURSOR: Final = "\x1b[?25h"
 
 
-class Progress:
+class ProgressLine:
     """One line that comes and goes."""
 
     def __init__(self, *, silent: bool) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tract_core.cli.printing.console import Console
-from tract_core.cli.printing.printed import Column, Table
+from tract_core.cli.printing.printed import Column, PrintedTable
 from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.dims.names import write_name
@@ -75,13 +75,13 @@ def print_graph(console: Console, model: Graph[Any, Any], show: Show, *, indent:
         _print_bodies(console, chosen, show, indent)
 
 
-def _node_table(model: Graph[Any, Any], nodes: Sequence[Node[Any, Any]], show: Show) -> Table:
+def _node_table(model: Graph[Any, Any], nodes: Sequence[Node[Any, Any]], show: Show) -> PrintedTable:
     """A row for each node."""
     columns = [Column("id", right=True, whole=True), *map(Column, ("operator", "name", "inputs", "facts"))]
     for title, cells in (show.columns or {}).items():
         longest = max((len(line) for cell in cells.values() for line in cell.split("\n")), default=0)
         columns.append(Column(title, right=True, whole=longest <= READABLE))
-    table = Table(tuple(columns))
+    table = PrintedTable(tuple(columns))
     for node in nodes:
         extra = [cells.get((show.body, node.id), "") for cells in (show.columns or {}).values()]
         name = "\n".join([node.name, *_labels(model, node, show)])

@@ -18,7 +18,7 @@ from tract_core.texts import printable_lines
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
-    from tract_core.cli.printing.printed import Cell, Styled, Table
+    from tract_core.cli.printing.printed import Cell, PrintedTable, Styled
 
 
 WIDE: Final = 10_000
@@ -55,7 +55,7 @@ class Terminal:
         text = Text.assemble(*texts)
         self.console.print(Padding(text, (0, 0, 0, indent), expand=False) if indent else text)
 
-    def table(self, table: Table) -> None:
+    def table(self, table: PrintedTable) -> None:
         """A table, whose cells are folded where the terminal is too narrow for them."""
         drawn = rich.Table(box=None, pad_edge=False, header_style="bold", show_header=bool(table.titles))
         for column in table.columns:

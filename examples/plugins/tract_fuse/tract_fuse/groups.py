@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tract_core.compile.chains import chain_behind
-from tract_core.compile.groups import Group, Grouping
+from tract_core.compile.groups import Group, Grouper
 from tract_core.data import DatumType
 from tract_core.dims import is_one
 from tract_core.model.graph import OutletId
@@ -33,7 +33,7 @@ class Numpy(Group):
         yield "it is left to the node executor"
 
 
-class FuseGrouping(Grouping[Group]):
+class FuseGrouper(Grouper[Group]):
     """A group begins with each node; an element-wise one takes those behind it along."""
 
     def begin(self, node: HostNode) -> Group:

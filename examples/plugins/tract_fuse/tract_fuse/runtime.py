@@ -20,7 +20,7 @@ from tract_core.runtime.host import Bodies, HostNode, host_nodes
 from tract_core.runtime.parts import Part, bodies_within
 from tract_core.runtime.plan import TypedSimplePlan, TypedSimpleState
 from tract_core.runtime.protocol import Observer
-from tract_fuse.groups import Blocks, FuseGrouping
+from tract_fuse.groups import Blocks, FuseGrouper
 from tract_fuse.memory import Memory, apart
 
 
@@ -51,7 +51,7 @@ class FusePlan(TypedSimplePlan):
         super().__init__(model)
         self.block = block
         self.nodes = {step.host.node: step.host for step in self.steps}
-        self.groups = FuseGrouping(model, list(self.nodes.values())).found()
+        self.groups = FuseGrouper(model, list(self.nodes.values())).found()
         self.memory = Memory(model, self.groups)
         self.bodies = Bodies(lambda body: FusePlan(body, block))
 
@@ -68,7 +68,7 @@ class FusePlan(TypedSimplePlan):
         found = (
             Placement.of(self.model, group.nodes, "cpu", group.kind, "".join(group.notes()), body=path)
             for path, body in bodies_within(self.model)
-            for group in FuseGrouping(body, host_nodes(body)).found()
+            for group in FuseGrouper(body, host_nodes(body)).found()
         )
         return Explanation("fuse", tuple(found))
 
@@ -137,7 +137,7 @@ def in_blocks(nodes: Sequence[HostNode], values: Mapping[OutletId, Array], resul
         parts: dict[OutletId, Any] = {one: x if x.size == 1 else x[span] for one, x in flat.items()}
         try:
             for node in nodes:
-                assert node.meaning is not None  # `FuseGrouping` asks for it
+                assert node.meaning is not None  # `FuseGrouper` asks for it
                 parts[OutletId(node.node)] = node.meaning(node.op, *(parts[one] for one in node.inputs))
         except Exception:
             return False

@@ -49,12 +49,7 @@ def command(request: Request, node: str | None, after: str | None, as_json: bool
     steps = [step for step in plan.layout.steps if wanted is None or wanted in _outermost(step)]
     if not steps:
         raise InputError(f"no kernel computes node {node!r}", hint=f"{_why(plan, wanted)}")
-    listed = [_entry(plan, step, flags) for step in steps]
-    if as_json:
-        click.echo(json.dumps(listed, indent=1))
-        return
-    for entry in listed:
-        _print(entry)
+    _print_all([_entry(plan, step) | _texts(plan, step, flags) for step in steps], as_json)
 
 
 def _text_after(name: str, model: TypedModel, runtime: CpuRuntime) -> str:
@@ -90,30 +85,38 @@ def _node(model: TypedModel, text: str) -> int:
     return named[0]
 
 
-def _entry(plan: CpuPlan, step: NativeStep, flags: dict[str, bool]) -> dict[str, Any]:
+def _entry(plan: CpuPlan, step: NativeStep) -> dict[str, Any]:
+    """What a step is, and what it computes."""
+    from tract_core.runtime.parts import body_at
+    from tract_cpu.kernels.code import code_of
+
+    names = [body_at(plan.model, step.body).nodes[node].name for node in step.nodes]
+    symbol = code_of(step.kernel, plan.isa).name
+    return {"kernel": step.kernel.name, "symbol": symbol, "body": step.body, "nodes": step.nodes, "names": names}
+
+
+def _texts(plan: CpuPlan, step: NativeStep, flags: dict[str, bool]) -> dict[str, str]:
+    """What was asked for of its code."""
     from tract_llvm.objects.library import module_text
     from tract_llvm.objects.target import assembly
 
-    from tract_core.runtime.parts import body_at
     from tract_cpu.kernels.code import code_of
     from tract_cpu.program.text import kernel_text
 
-    code = code_of(step.kernel, plan.isa)
-    nodes = body_at(plan.model, step.body).nodes
-    entry: dict[str, Any] = {
-        "kernel": step.kernel.name,
-        "symbol": code.name,
-        "body": step.body,
-        "nodes": step.nodes,
-        "names": [nodes[one].name for one in step.nodes],
-    }
-    if flags["plan_"]:
-        entry["plan"] = kernel_text(step.kernel)
+    found = {"plan": kernel_text(step.kernel)} if flags["plan_"] else dict[str, str]()
     if flags["ir"] or flags["assembly"]:
-        text = module_text(code.emit)
-        entry |= {"ir": text} if flags["ir"] else {}
-        entry |= {"assembly": assembly(text, plan.isa)} if flags["assembly"] else {}
-    return entry
+        text = module_text(code_of(step.kernel, plan.isa).emit)
+        found |= {"ir": text} if flags["ir"] else {}
+        found |= {"assembly": assembly(text, plan.isa)} if flags["assembly"] else {}
+    return found
+
+
+def _print_all(entries: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(entries, indent=1))
+        return
+    for entry in entries:
+        _print(entry)
 
 
 def _print(entry: dict[str, Any]) -> None:

@@ -65,21 +65,27 @@ class Requantize(OnSteps):
 
 @frozen
 class Quantize(OnSteps):
-    """What `tract_core.ops.quantize.QuantizeLinear` says of an element. Inputs: x, scale, zero point."""
+    """What `tract_core.ops.quantize.QuantizeLinear` says of an element, which gets the type ``to``.
+
+    Inputs: x, scale, zero point.
+    """
 
     to: DatumType
 
 
 @frozen
 class Dequantize(OnSteps):
-    """What `tract_core.ops.quantize.DequantizeLinear` says of an element. Inputs: x, scale, zero point."""
+    """What `tract_core.ops.quantize.DequantizeLinear` says of an element, which gets the type ``to``.
+
+    Inputs: x, scale, zero point.
+    """
 
     to: DatumType
 
 
 @frozen
 class OfDequantized(OnSteps):
-    """An operator of two elements, of which one or both are dequantised before.
+    """``op``: an operator of two elements, of which one or both are dequantised before.
 
     ``dequantized``: which; such an operand is three inputs, as those of `Dequantize`. ``to``: the type of the numbers.
     """

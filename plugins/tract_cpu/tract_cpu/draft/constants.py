@@ -25,6 +25,10 @@ MOST_THREADS = 4
 """So many fill any memory bus."""
 
 
+SMALL: Final = 1 << 18
+"""Bytes of an array for which nobody else is asked: to begin with threads takes as long."""
+
+
 def without_repeats(array: Array) -> Array:
     """The array with a single position along every axis that repeats one; the very same where none does."""
     repeats = [stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)]
@@ -59,14 +63,16 @@ class Makers:
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
 
-    def start(self, make: Callable[[Array], Array], source: Array) -> Future[Array]:
-        """What a function makes of an array, when it is there."""
+    def start(self, make: Callable[[Array], Array], source: Array) -> Array | Future[Array]:
+        """What a function makes of an array, when it is there; small ones are made at once."""
 
         def run() -> Array:
             made = make(source)
             let_go(source)
             return made
 
+        if source.nbytes < SMALL:
+            return run()
         if self._threads is None:
             self._threads = ThreadPoolExecutor(min(threads_here(), MOST_THREADS), "tract-cpu-constants")
         return self._threads.submit(run)
@@ -77,10 +83,10 @@ class Makers:
         reading = (step for step in steps if not isinstance(step, ViewStep))
         for number in {one.number for step in reading for one in touched(step) if one.kind is Kind.CONSTANT}:
             one = found[number]
-            if not isinstance(one, Future) and not (one.flags.c_contiguous and one.flags.aligned):
+            if isinstance(one, np.ndarray) and not (one.flags.c_contiguous and one.flags.aligned):
                 take_bytes(one.nbytes, one)
                 found[number] = self.start(lambda array: np.require(array, requirements=["C", "A"]), one)
-        arrays = tuple(one.result() if isinstance(one, Future) else one for one in found)
+        arrays = tuple(one if isinstance(one, np.ndarray) else one.result() for one in found)
         if self._threads is not None:
             self._threads.shutdown()
         return arrays

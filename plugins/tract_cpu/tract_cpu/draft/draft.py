@@ -16,14 +16,14 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
 from tract_cpu.draft.constants import Makers
 from tract_cpu.program.form import Blocked
-from tract_cpu.program.places import Part, Places
+from tract_cpu.program.places import Places, TensorPart
 from tract_cpu.program.program import (
     ArgumentPlace,
     Inlined,
     Kept,
-    Loop,
     NativeStep,
-    Stage,
+    ProgramLoop,
+    RunStage,
     Step,
     StepNumber,
 )
@@ -38,11 +38,11 @@ class Draft:
     makers: Makers = field(default_factory=Makers)
     arena: list[Dim] = field(default_factory=list[Dim])
     places: Places = field(default_factory=Places)
-    loops: list[Loop] = field(default_factory=list[Loop])
+    loops: list[ProgramLoop] = field(default_factory=list[ProgramLoop])
     inlined: list[Inlined] = field(default_factory=list[Inlined])
     kept: list[Kept] = field(default_factory=list[Kept])
     last_steps: list[NativeStep] = field(default_factory=list[NativeStep])
-    stages: list[Stage] = field(default_factory=list[Stage])
+    stages: list[RunStage] = field(default_factory=list[RunStage])
     convs: list[Any] = field(default_factory=list[Any])
     models: int = 0
     """How many models there are by now, with bodies."""
@@ -52,7 +52,7 @@ class Draft:
         self.arena.append(size)
         return Storage(Kind.ARENA, len(self.arena) - 1)
 
-    def part(self, part: Part) -> Storage:
+    def part(self, part: TensorPart) -> Storage:
         """A storage that lies in another one."""
         found = self.room(0)
         self.places.parts[found] = part
@@ -88,10 +88,10 @@ class Drafted:
     outputs: tuple[View | None, ...]
     views: Mapping[OutletId, View | None]
     blocked: Mapping[OutletId, Blocked]
-    loops: tuple[Loop, ...]
+    loops: tuple[ProgramLoop, ...]
     inlined: tuple[Inlined, ...]
     kept: tuple[Kept, ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[RunStage, ...]
     convs: tuple[Any, ...]
 
     def without(self, gone: Collection[int]) -> Drafted:

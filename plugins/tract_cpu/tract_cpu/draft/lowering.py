@@ -25,23 +25,23 @@ from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.draft import Draft, Drafted
 from tract_cpu.draft.repeats import Repeated
 from tract_cpu.group.groups import CpuGroup
-from tract_cpu.group.known import Known
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.lay_out.layout import Layout, PartOf, SameAs
 from tract_cpu.program.form import Blocked
 from tract_cpu.program.keeping import Keeping
-from tract_cpu.program.places import Part
+from tract_cpu.program.places import TensorPart
 from tract_cpu.program.program import (
     HostStep,
     Kept,
     NativeStep,
     ReadStep,
-    Stage,
+    RunStage,
     ViewStep,
 )
 from tract_cpu.program.reads import number_name
 
 
-class Lowering(Known):
+class Lowering(CpuKnown):
     """The program of a model, or the part of a program that computes a body, while it is made."""
 
     def __init__(
@@ -55,11 +55,11 @@ class Lowering(Known):
         wanted: Mapping[OutletId, Storage] = MappingProxyType({}),
         threads: int = 1,
         winograd: bool = True,
-        like: Known | None = None,
+        like: CpuKnown | None = None,
     ) -> None:
         """``around``: what the body is part of. ``layout``: where tensors are written; ``wanted``: outputs, where so.
 
-        The others are as in `Known`.
+        The others are as in `CpuKnown`.
         """
         super().__init__(model, isa, around, known, threads=threads, winograd=winograd, like=like)
         self.draft = Draft() if around is None else around.draft
@@ -84,7 +84,7 @@ class Lowering(Known):
         self.layout = layout
         self._homes = dict(wanted)
 
-    def inside(self, known: Known, layout: Layout, wanted: Mapping[OutletId, Storage]) -> Lowering:
+    def inside(self, known: CpuKnown, layout: Layout, wanted: Mapping[OutletId, Storage]) -> Lowering:
         """For a body, whose steps are added behind those that there are. ``known``: what is known of it."""
         options: dict[str, Any] = {"threads": self.threads, "winograd": self.winograd, "like": known}
         return Lowering(known.model, self.isa, self, layout=layout, wanted=wanted, **options)
@@ -131,7 +131,7 @@ class Lowering(Known):
 
     def _stage(self, node: HostNode) -> None:
         """What a node gives values is known from here on."""
-        self.draft.stages.append(Stage(len(self.steps) - 1, self.learn(node)))
+        self.draft.stages.append(RunStage(len(self.steps) - 1, self.learn(node)))
 
     def number(self, node: int, place: int) -> Dim:
         """A number that was read for a node."""
@@ -200,7 +200,7 @@ class Lowering(Known):
             fact, place = self.model.outlet_fact(outlet), self.layout.plain.get(outlet)
             size = fact.datum_type.storage.numpy.itemsize
             if isinstance(place, PartOf):
-                self._homes[outlet] = self.draft.part(Part(self.home(place.whole), place.offset, size))
+                self._homes[outlet] = self.draft.part(TensorPart(self.home(place.whole), place.offset, size))
             elif isinstance(place, SameAs):
                 self._homes[outlet] = self.home(place.view)
             else:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tract_llvm.elements.expressions import Expression, widest_bits
 from tract_llvm.fuse.code_size import code_size
 from tract_llvm.isa import Isa
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, product
@@ -21,7 +21,7 @@ def map_step(
 ) -> NativeStep:
     """The call that computes an expression of tensors that were stretched to the shape of the result."""
     views = [*operands, result]
-    loops = collapsed(result.shape, [view.strides for view in views]) or [Loop(1, (0,) * len(views))]
+    loops = collapsed(result.shape, [view.strides for view in views]) or [StridedLoop(1, (0,) * len(views))]
     moves = tuple("stays" if stride == 0 else "next" if stride == 1 else "far" for stride in loops[-1].strides)
     lanes = 0 if "far" in moves or moves[-1] == "stays" else isa.lanes(widest_bits(expression.types))
     masked = bool(lanes) and isa.masks_bits <= min(one.bytes * 8 for one in (*expression.inputs, expression.result))

@@ -18,7 +18,7 @@ from tract_core.ops.binary import Sub
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Exp
 from tract_cpu.group.groups import Epilogue
-from tract_cpu.group.known import Known
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.group.start import Start, read_along
 from tract_cpu.kernels.attention import attention_tile
 
@@ -93,7 +93,7 @@ def gathered(start: Start, chain: Chain) -> Attention | None:
     )
 
 
-def _powers(known: Known, element: ElementType) -> Expression | None:
+def _powers(known: CpuKnown, element: ElementType) -> Expression | None:
     """exp(score - largest score)"""
     registry, both = known.model.registry, (element, element)
     less, exp = element_of(registry, Sub(), both), element_of(registry, Exp(), (element,))
@@ -102,12 +102,12 @@ def _powers(known: Known, element: ElementType) -> Expression | None:
     return Expression(both, (Apply(Sub(), (0, 1), element, less.emit), Apply(Exp(), (2,), element, exp.emit)))
 
 
-def sizes_of(known: Known, found: Attention | AttentionAxes) -> Sizes:
+def sizes_of(known: CpuKnown, found: Attention | AttentionAxes) -> Sizes:
     """The size of each axis."""
     return sizes_of_axes(known.model, found.factors, found.terms[:3])
 
 
-def _query(known: Known, chain: Chain, axes: AttentionAxes) -> str | None:
+def _query(known: CpuKnown, chain: Chain, axes: AttentionAxes) -> str | None:
     """The axis of queries that are computed side by side, empty for none; ``None`` where kernels know neither way."""
     sizes = sizes_of(known, axes)
     lanes = attention_tile(known.isa, chain.expression.inputs[0]).lanes

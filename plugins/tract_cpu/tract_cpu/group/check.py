@@ -16,7 +16,7 @@ from tract_core.compile.groups import outlet_text
 from tract_core.dims import is_one
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_cpu.group.groups import Convolved, CpuGroup, Epilogue, Host, Rows
+from tract_cpu.group.groups import Convolved, CpuGroup, Epilogue, Host, Reduced
 from tract_cpu.program.form import Form
 
 
@@ -44,7 +44,7 @@ def _faults_of(model: TypedModel, group: CpuGroup) -> Iterator[str]:
         yield from _not_in_blocks(model, OutletId(last), group.form)
     if isinstance(group, Epilogue):
         yield from _chain(model, group)
-    if isinstance(group, Rows):
+    if isinstance(group, Reduced):
         yield from _region(model, group)
 
 
@@ -95,7 +95,7 @@ def _types(model: TypedModel, group: Epilogue) -> Iterator[str]:
             yield f"takes {outlet_text(model, outlet)}, {fact}, for {element.name}"
 
 
-def _region(model: TypedModel, group: Rows) -> Iterator[str]:
+def _region(model: TypedModel, group: Reduced) -> Iterator[str]:
     region = group.region
     if set(region.nodes) != set(group.nodes):
         yield "has other nodes than its program for rows"

@@ -21,7 +21,7 @@ from tract_cpu.group.groups import Channels, Convolved, CpuGroup
 from tract_cpu.group.phases import MOST_PHASES, ends, phases
 from tract_cpu.group.reach import ends_of
 from tract_cpu.group.start import GROUPS, Start, read_along
-from tract_cpu.kernels.dots import Grouping
+from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.program.form import Form
 
 ROWS = Rows()
@@ -114,7 +114,7 @@ def _group(op: Convolution, start: Start) -> CpuGroup:
     return Convolved(chain.nodes, reads, form, chain, grouping)
 
 
-def _form_read(op: Convolution, start: Start, axis: int, block: int, grouping: Grouping | None) -> Form | None:
+def _form_read(op: Convolution, start: Start, axis: int, block: int, grouping: DotGrouping | None) -> Form | None:
     """The blocks in which the data is read, smaller where few channels are taken in groups; ``None`` for plain data."""
     channels = start.facts()[0].shape[axis]
     if not isinstance(channels, int):
@@ -124,7 +124,7 @@ def _form_read(op: Convolution, start: Start, axis: int, block: int, grouping: G
     return None if grouping is None else Form(axis, channels, int(ceil_div(channels, grouping.size) * grouping.size))
 
 
-def _grouping(start: Start, slot: int, weights: Array, sums: ElementType) -> Grouping | None:
+def _grouping(start: Start, slot: int, weights: Array, sums: ElementType) -> DotGrouping | None:
     """How products are summed in groups of channels: of data whose elements are stored as the instruction takes them.
 
     ``weights``: [output channels, input channels, ...]. Channels that a last group lacks are multiplied by zero, so

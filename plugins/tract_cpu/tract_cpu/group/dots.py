@@ -11,9 +11,9 @@ from tract_llvm.language.types import ElementType, other_sign
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
-from tract_cpu.group.known import Known
-from tract_cpu.group.ranges import Range, of_type, range_of
-from tract_cpu.kernels.dots import Grouping
+from tract_cpu.group.known import CpuKnown
+from tract_cpu.group.ranges import IntegerRange, of_type, range_of
+from tract_cpu.kernels.dots import DotGrouping
 
 
 @frozen
@@ -21,7 +21,7 @@ class Factor:
     """What is multiplied: the type of its elements, and of integers, between which numbers they lie."""
 
     element: ElementType
-    range: Range | None
+    range: IntegerRange | None
 
     def fits(self, element: ElementType) -> bool:
         """Whether all of it surely is of a type."""
@@ -30,7 +30,7 @@ class Factor:
         return self.range is not None and self.range.within(of_type(element))
 
 
-def factor_of(known: Known, outlet: OutletId) -> Factor | None:
+def factor_of(known: CpuKnown, outlet: OutletId) -> Factor | None:
     """A tensor as a factor; ``None`` where native code does not know its type."""
     element = known.element(known.model.outlet_fact(outlet).datum_type.storage)
     return element and Factor(element, range_of(known, outlet))
@@ -39,10 +39,10 @@ def factor_of(known: Known, outlet: OutletId) -> Factor | None:
 def factor_of_array(element: ElementType, array: Array) -> Factor:
     """Numbers that are part of the model as a factor."""
     floats = element.kind == "f" or not array.size
-    return Factor(element, None if floats else Range(int(array.min()), int(array.max())))
+    return Factor(element, None if floats else IntegerRange(int(array.min()), int(array.max())))
 
 
-def grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums: ElementType) -> Grouping | None:
+def grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums: ElementType) -> DotGrouping | None:
     """How products are summed in groups: ``sums``: the type of the sums; ``None`` where no instruction fits.
 
     Of integers the values count, not the types that they are stored in.
@@ -56,8 +56,8 @@ def grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums: Elem
     return None
 
 
-def _groupings(dots: Sequence[Dot]) -> Iterator[Grouping]:
+def _groupings(dots: Sequence[Dot]) -> Iterator[DotGrouping]:
     for dot in dots:
-        both = [Grouping(one) for one in ((dot,) if dot.left == dot.right else (dot, dot.other_way()))]
+        both = [DotGrouping(one) for one in ((dot,) if dot.left == dot.right else (dot, dot.other_way()))]
         yield from both
         yield from (replace(one, flips=True) for one in both if one.left.kind != "f")

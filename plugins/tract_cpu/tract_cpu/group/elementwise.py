@@ -10,7 +10,7 @@ from tract_llvm.fuse.region import Operand, region_from
 
 from tract_core.model.op import TypedOp
 from tract_cpu.group.blocks import NestInBlocks
-from tract_cpu.group.groups import CpuGroup, Elements, Rows
+from tract_cpu.group.groups import CpuGroup, Elements, Reduced
 from tract_cpu.group.start import Start, read_along
 from tract_cpu.program.form import Form
 
@@ -45,14 +45,14 @@ def group_rows(op: TypedOp, start: Start) -> CpuGroup:
     return found or start.host("native code does not know this operator on these types, or a part of it")
 
 
-def _rows(start: Start, form: Form | None) -> Rows | None:
+def _rows(start: Start, form: Form | None) -> Reduced | None:
     """The program for rows that begins with the operator, if there is one. ``form``: of the blocks it works in."""
     nest_of = Nest if form is None else partial(NestInBlocks.of, form=form)
     region = region_from(start.walk, start.node.node, start.operands(form), nest_of)
     if region is None:
         return None
     loaded = [one.outlet for one in region.tensors if isinstance(one, Operand)]
-    return Rows(region.nodes, tuple((outlet, form) for outlet in loaded), form, region)
+    return Reduced(region.nodes, tuple((outlet, form) for outlet in loaded), form, region)
 
 
 def _form(start: Start) -> Form | None:

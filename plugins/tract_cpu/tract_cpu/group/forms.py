@@ -12,11 +12,11 @@ from tract_core.ops.concat import TypedConcat
 from tract_core.ops.conv import Conv, Convolution
 from tract_core.ops.deconv import Deconv
 from tract_core.ops.pad import Pad, PadConstant
-from tract_cpu.group.known import Known
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.program.form import Form, Forms
 
 
-def form_of(known: Known, outlet: OutletId, axis: int) -> Form | None:
+def form_of(known: CpuKnown, outlet: OutletId, axis: int) -> Form | None:
     """The form of a tensor whose channels are at an axis; ``None`` where their number is not known now."""
     element, channels = known.element_at(outlet), known.model.outlet_fact(outlet).shape[axis]
     if element is None or not isinstance(channels, int) or not channels:
@@ -29,7 +29,7 @@ def fills_blocks(op: Convolution, outputs: Dim, inputs: Dim, block: int) -> bool
     return op.group == 1 or (outputs, inputs) == (1, 1) or (outputs % block == 0 and inputs % block == 0)
 
 
-def form_read(known: Known, node: TypedNode) -> Form | None:
+def form_read(known: CpuKnown, node: TypedNode) -> Form | None:
     """The blocks in which a convolution wants its data; ``None`` for other nodes, and where it reads it as it lies."""
     op = node.op
     if not isinstance(op, Conv | Deconv) or known.why_unfit(node.id) is not None:
@@ -47,7 +47,7 @@ def form_read(known: Known, node: TypedNode) -> Form | None:
     return Form(axis, channels, form.block) if many and whole else None
 
 
-def forms_of_inputs(known: Known, outlet: OutletId) -> Forms | None:
+def forms_of_inputs(known: CpuKnown, outlet: OutletId) -> Forms | None:
     """The forms of what is put together; ``None`` where not all but the last one are made of whole blocks."""
     node = known.model.nodes[outlet.node]
     if not isinstance(node.op, TypedConcat) or known.why_unfit(outlet.node) is not None:
@@ -66,7 +66,7 @@ def stays_in_blocks(op: Any, form: Form) -> bool:
     return fits and any(map(any, op.pads))
 
 
-def fits_in_blocks(known: Known, form: Form) -> Callable[[OutletId, tuple[Dim, ...]], bool]:
+def fits_in_blocks(known: CpuKnown, form: Form) -> Callable[[OutletId, tuple[Dim, ...]], bool]:
     """Whether a tensor can be an operand of what is computed of tensors in blocks: it has as many channels, or one."""
 
     def fits(outlet: OutletId, shape: tuple[Dim, ...]) -> bool:

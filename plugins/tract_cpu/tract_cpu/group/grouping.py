@@ -15,13 +15,13 @@ from tract_core.runtime.host import HostNode
 from tract_cpu.group.elementwise import group_elements, group_rows
 from tract_cpu.group.groups import CpuGroup, Host
 from tract_cpu.group.start import GROUPS, Start, StartFn
-from tract_cpu.group.walk import Walk
+from tract_cpu.group.walk import CpuWalk
 from tract_cpu.table import CPU, MOVES
 
 NO_ROW = "there is no native code for this operator yet"
 
 
-class CpuGrouping(Walk):
+class CpuGrouper(CpuWalk):
     """Puts nodes into groups by the table ``cpu_groups``; what native code cannot compute is left to the host."""
 
     def begin(self, node: HostNode) -> CpuGroup | None:

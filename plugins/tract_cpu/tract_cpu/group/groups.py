@@ -14,7 +14,7 @@ from tract_core.compile.groups import Group, outlet_text
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_cpu.kernels.dots import Grouping
+from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.program.form import Form
 
 Reading = tuple[OutletId, Form | None]
@@ -82,7 +82,7 @@ class Convolved(Epilogue):
     ``grouping``: how products are summed in groups of channels.
     """
 
-    grouping: Grouping | None
+    grouping: DotGrouping | None
 
 
 @frozen
@@ -102,7 +102,7 @@ class Gates(Epilogue):
 
 
 @frozen
-class Rows(CpuGroup):
+class Reduced(CpuGroup):
     """Nodes that reduce, and compute elements, along the same axes."""
 
     region: Region

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_llvm.fuse.known import Known as AnyKnown
+from tract_llvm.fuse.known import Known
 from tract_llvm.isa import Isa
 
 from tract_core.model.fact import TypedFact
@@ -17,7 +17,7 @@ from tract_cpu.program.reads import READS, Reads
 from tract_cpu.table import MOVES
 
 
-class Known(AnyKnown):
+class CpuKnown(Known):
     """What kernels may rely on.
 
     ``isa``: the instruction set. ``threads``: how many there may be, which changes no result. ``winograd``: whether
@@ -30,12 +30,12 @@ class Known(AnyKnown):
         self,
         model: TypedModel,
         isa: Isa,
-        around: Known | None = None,
+        around: CpuKnown | None = None,
         known: frozenset[str] = frozenset(),
         *,
         threads: int = 1,
         winograd: bool = True,
-        like: Known | None = None,
+        like: CpuKnown | None = None,
     ) -> None:
         """``around``: what the body is part of. ``known``: symbols that no input gives, but whoever runs the model.
 

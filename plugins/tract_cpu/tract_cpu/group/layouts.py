@@ -5,7 +5,7 @@ from __future__ import annotations
 from tract_core.model.graph import OutletId
 from tract_core.ops.pad import Pad
 from tract_cpu.group.forms import forms_of_inputs, stays_in_blocks
-from tract_cpu.group.known import Known
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.program.form import Form
 
 
@@ -15,7 +15,7 @@ class Layouts:
     ``padded``: results of `Pad` that will be in blocks, as their input is written inside of them.
     """
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: CpuKnown) -> None:
         self._known = known
         self._plain: set[OutletId] = set(known.model.inputs)
         self._blocks: dict[OutletId, Form] = {}

@@ -18,7 +18,7 @@ from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.slice import Slice
 from tract_core.plugins.tables import Rows, TableKey, function_row
-from tract_cpu.group.known import Known
+from tract_cpu.group.known import CpuKnown
 
 ROWS = Rows()
 
@@ -27,18 +27,18 @@ MOST_NODES: Final = 8
 
 
 @frozen
-class Range:
+class IntegerRange:
     """From ``low`` to ``high``, both included."""
 
     low: int
     high: int
 
-    def within(self, other: Range) -> bool:
+    def within(self, other: IntegerRange) -> bool:
         """Whether every number of this range is one of the other."""
         return other.low <= self.low and self.high <= other.high
 
 
-RangeFn = Callable[..., Range]
+RangeFn = Callable[..., IntegerRange]
 """``(op, *ranges of the inputs) -> range``, as if there were no ends of the type."""
 
 RANGES: TableKey[type, RangeFn] = TableKey(
@@ -46,14 +46,14 @@ RANGES: TableKey[type, RangeFn] = TableKey(
 )
 
 
-def of_type(element: ElementType) -> Range:
+def of_type(element: ElementType) -> IntegerRange:
     """The range of a type of integers, or of booleans."""
     if element.kind in {"u", "b"}:
-        return Range(0, 2**element.bits - 1)
-    return Range(-(2 ** (element.bits - 1)), 2 ** (element.bits - 1) - 1)
+        return IntegerRange(0, 2**element.bits - 1)
+    return IntegerRange(-(2 ** (element.bits - 1)), 2 ** (element.bits - 1) - 1)
 
 
-def range_of(known: Known, outlet: OutletId, nodes: int = MOST_NODES) -> Range | None:
+def range_of(known: CpuKnown, outlet: OutletId, nodes: int = MOST_NODES) -> IntegerRange | None:
     """The range of a tensor; ``None`` for what has no integers. ``nodes``: how far back to look."""
     element = known.element(known.model.outlet_fact(outlet).datum_type.storage)
     if element is None or element.kind == "f":
@@ -61,7 +61,7 @@ def range_of(known: Known, outlet: OutletId, nodes: int = MOST_NODES) -> Range |
     whole = of_type(element)
     array = known.constant_array(outlet)
     if array is not None:
-        return Range(int(array.min()), int(array.max())) if array.size else whole
+        return IntegerRange(int(array.min()), int(array.max())) if array.size else whole
     node = known.model.nodes[outlet.node]
     row = known.model.registry[RANGES].find(type(node.op))
     if row is None or not nodes:
@@ -79,30 +79,30 @@ def range_of(known: Known, outlet: OutletId, nodes: int = MOST_NODES) -> Range |
 @ROWS.row(RANGES, Reshape)
 @ROWS.row(RANGES, Slice)
 @ROWS.row(RANGES, Cast)
-def same(op: Any, x: Range) -> Range:
+def same(op: Any, x: IntegerRange) -> IntegerRange:
     """The numbers stay what they are."""
     return x
 
 
 @ROWS.row(RANGES, Add)
-def added(op: Add, a: Range, b: Range) -> Range:
+def added(op: Add, a: IntegerRange, b: IntegerRange) -> IntegerRange:
     """From the sum of the low ends to that of the high ones."""
-    return Range(a.low + b.low, a.high + b.high)
+    return IntegerRange(a.low + b.low, a.high + b.high)
 
 
 @ROWS.row(RANGES, Sub)
-def less(op: Sub, a: Range, b: Range) -> Range:
+def less(op: Sub, a: IntegerRange, b: IntegerRange) -> IntegerRange:
     """From the lowest to the highest difference."""
-    return Range(a.low - b.high, a.high - b.low)
+    return IntegerRange(a.low - b.high, a.high - b.low)
 
 
 @ROWS.row(RANGES, Max)
-def larger(op: Max, a: Range, b: Range) -> Range:
+def larger(op: Max, a: IntegerRange, b: IntegerRange) -> IntegerRange:
     """Both ends are the larger ones."""
-    return Range(max(a.low, b.low), max(a.high, b.high))
+    return IntegerRange(max(a.low, b.low), max(a.high, b.high))
 
 
 @ROWS.row(RANGES, Min)
-def smaller(op: Min, a: Range, b: Range) -> Range:
+def smaller(op: Min, a: IntegerRange, b: IntegerRange) -> IntegerRange:
     """Both ends are the smaller ones."""
-    return Range(min(a.low, b.low), min(a.high, b.high))
+    return IntegerRange(min(a.low, b.low), min(a.high, b.high))

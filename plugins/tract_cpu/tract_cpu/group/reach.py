@@ -12,7 +12,7 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.conv import Conv
 from tract_core.ops.deconv import Deconv
 from tract_core.ops.pool_spec import AxisPlan
-from tract_cpu.group.known import Known
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.group.phases import ends, phases
 from tract_cpu.group.winograd import ends_of_tiles, tile_of
 from tract_cpu.program.form import Border, Form
@@ -21,7 +21,7 @@ _FAR: Final = 1 << 16
 """Zeros around the data, for each channel, that cost nobody anything."""
 
 
-def ends_of(known: Known, number: int) -> list[tuple[Dim, Dim]] | None:
+def ends_of(known: CpuKnown, number: int) -> list[tuple[Dim, Dim]] | None:
     """How far the windows of a convolution, or those of the phases of a deconvolution, reach beyond its input.
 
     For each spatial axis. ``None`` where it is known by now that they do not fit: a run that comes there is refused.
@@ -52,7 +52,7 @@ def _reach_far(plans: Sequence[AxisPlan], found: Sequence[tuple[Dim, Dim]]) -> b
     return whole > _FAR + 4 * (prod(map(int, sizes[::2])) + prod(map(int, sizes[1::2])))
 
 
-def border_for(known: Known, outlet: OutletId, form: Form) -> Border:
+def border_for(known: CpuKnown, outlet: OutletId, form: Form) -> Border:
     """The zeros that convolutions which read a tensor want around it, in the axes of its view in blocks."""
     rank = known.model.outlet_fact(outlet).rank
     border: list[tuple[Dim, Dim]] = [(0, 0)] * (rank + 1)

@@ -23,8 +23,8 @@ from tract_core.plugins.tables import TableKey, function_row
 from tract_core.runtime.host import HostNode
 from tract_cpu.group.forms import fits_in_blocks
 from tract_cpu.group.groups import Alone, CpuGroup, Epilogue, Host, Reading
-from tract_cpu.group.known import Known
-from tract_cpu.group.walk import Walk
+from tract_cpu.group.known import CpuKnown
+from tract_cpu.group.walk import CpuWalk
 from tract_cpu.program.form import Form
 
 
@@ -32,11 +32,11 @@ from tract_cpu.program.form import Form
 class Start:
     """One node with which a group is about to begin."""
 
-    walk: Walk
+    walk: CpuWalk
     node: HostNode
 
     @property
-    def known(self) -> Known:
+    def known(self) -> CpuKnown:
         """What is known of the model."""
         return self.walk.known
 

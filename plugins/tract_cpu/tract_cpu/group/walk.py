@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from tract_llvm.fuse.walk import Refused
-from tract_llvm.fuse.walk import Walk as AnyWalk
+from tract_llvm.fuse.walk import Refused, Walk
 
 from tract_core.model.graph import OutletId
 from tract_core.runtime.host import HostNode
 from tract_cpu.cpu_only.on_steps import Dequantize
-from tract_cpu.group.known import Known
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.group.layouts import Layouts
 
 
-class Walk(AnyWalk):
+class CpuWalk(Walk):
     """``known``: instructions, too; ``layouts``: in which blocks of channels tensors are by now."""
 
-    known: Known
+    known: CpuKnown
 
-    def __init__(self, known: Known, nodes: Sequence[HostNode], refused: Refused = MappingProxyType({})) -> None:
+    def __init__(self, known: CpuKnown, nodes: Sequence[HostNode], refused: Refused = MappingProxyType({})) -> None:
         super().__init__(known, nodes, refused)
         self.layouts = Layouts(known)
 

@@ -16,7 +16,7 @@ from tract_core.frozen import frozen
 from tract_core.model.typed import TypedNode
 from tract_core.ops.conv import Conv
 from tract_core.ops.pool_spec import AxisPlan
-from tract_cpu.group.known import Known
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.kernels.winograd import PAIRS, WINDOW, positions
 
 UNKNOWN: Final = 16
@@ -71,7 +71,7 @@ class _Layer:
         return values * (products + TRANSFORM * tiles * (self.blocks(self.inputs) + outputs))
 
 
-def tile_of(known: Known, node: TypedNode) -> tuple[int, ...] | None:
+def tile_of(known: CpuKnown, node: TypedNode) -> tuple[int, ...] | None:
     """How many outputs a tile has along each spatial axis; ``None`` for what is computed directly."""
     op = node.op
     if not known.winograd or not isinstance(op, Conv) or op.q_output is not None or op.group != 1:

@@ -23,7 +23,7 @@ from tract_llvm.language.types import ElementType, bits_of
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
+from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import SMALL_TILES, Sums, Tile, tile_for
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
@@ -51,7 +51,7 @@ class AttentionPlan:
     powers: Expression
     result: ElementType
     batch: int
-    grouping: Grouping | None = None
+    grouping: DotGrouping | None = None
 
     @property
     def name(self) -> str:
@@ -169,7 +169,7 @@ class _Attention:
         grouping = self.plan.grouping
         return rows if grouping is None else replace(rows, step=rows.step * grouping.size)
 
-    def _group_values(self, values: _Rows, grouping: Grouping) -> None:
+    def _group_values(self, values: _Rows, grouping: DotGrouping) -> None:
         """grouped[step, number] = those of the values of some neighbouring keys, zeros behind the last one."""
         k, lanes = self.k, self.plan.tile.lanes
         with k.loop("group", self._steps(self.keys)) as step, k.loop("number", self.width, step=lanes) as number:
@@ -181,7 +181,7 @@ class _Attention:
                 found.append(k.convert(row.vector(number, lanes, there), GROUPED))
             self._grouped.put(step * self.width + number, grouping.joined(found), mask)
 
-    def _group_powers(self, grouping: Grouping) -> None:
+    def _group_powers(self, grouping: DotGrouping) -> None:
         """The powers of neighbouring keys in groups, in their place."""
         k, lanes, powers = self.k, self.plan.tile.lanes, as_integers(self._scores.of(grouping.left))
         with k.loop("pair", self._steps(self.keys)) as step:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Final
 
 from tract_llvm.elements.expressions import Expression, rounded
 from tract_llvm.language.buffers import Buffer
@@ -22,13 +21,11 @@ from tract_llvm.language.types import U8, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_cpu.kernels.dots import GROUPED, Grouping, pairs_for
+from tract_cpu.caches import CACHE_LINE
+from tract_cpu.kernels.dots import GROUPED, DotGrouping, pairs_for
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size, Sizes, Taken
 from tract_cpu.kernels.tasks import each_task
-
-LINE: Final = 64
-"""Bytes of a line of the cache."""
 
 
 @frozen
@@ -45,7 +42,7 @@ class ConvPlan:
     ``along_channels``: of each further operand, whether it has a number for every channel of a block, or one for all;
     ``steps``: of each of them and of the result, the elements from one column to the next, where that is known now.
     ``grouping``: how products are summed in groups of channels, which lie beside each other then.
-    ``moves``: whether windows are more than one element.
+    ``moves``: whether windows are more than one element. ``element``, ``weights``: the types of the factors.
     """
 
     spatial: int
@@ -63,7 +60,7 @@ class ConvPlan:
     expression: Expression
     along_channels: tuple[bool, ...]
     steps: tuple[int | None, ...]
-    grouping: Grouping | None = None
+    grouping: DotGrouping | None = None
     moves: bool = True
 
     @property
@@ -79,7 +76,7 @@ class ConvPlan:
     def declared(self, above: Ring | None = None, below: Ring | None = None) -> tuple[Item, ...]:
         """Its arguments; offsets in bytes instead of addresses, where it reads or writes rows in scratch memory."""
         axes = self.spatial
-        further = tuple(Target.declared(one, axes) for one in self.expression.inputs[1:])
+        further = tuple(ConvTarget.declared(one, axes) for one in self.expression.inputs[1:])
         return (
             *map(Size, ("groups", "blocks", "runs", "near", "channels")),
             Sizes("sizes", axes),
@@ -90,7 +87,7 @@ class ConvPlan:
             Sizes("taps", axes),
             Memory("weights", self.weights),
             Size("weights_run"),
-            Each("targets", (*further, Target.declared(self.expression.result, axes, below))),
+            Each("targets", (*further, ConvTarget.declared(self.expression.result, axes, below))),
         )
 
     def emit(self, k: Kernel) -> None:
@@ -108,7 +105,7 @@ class Ring:
     """Rows in scratch memory, of which the last ones are there: ``rows`` of them, a power of two.
 
     What reads them has windows of ``window`` rows, ``dilation`` apart, the first of which begins ``before`` rows before
-    the first one there is.
+    the first one there is, and each further one ``stride`` rows behind.
     """
 
     rows: int
@@ -149,8 +146,8 @@ class ConvWriter:
         self.moves, self.taps = taken.sizes("moves"), taken.sizes("taps")
         self.weights, self.weights_run = taken.memory("weights"), taken.size("weights_run")
         *further, result = taken.each("targets")
-        self.targets = [Target(k, *one) for one in zip(further, plan.expression.inputs[1:], strict=True)]
-        self.targets.append(Target(k, result, plan.expression.result, below))
+        self.targets = [ConvTarget(k, *one) for one in zip(further, plan.expression.inputs[1:], strict=True)]
+        self.targets.append(ConvTarget(k, result, plan.expression.result, below))
 
     def tasks(self) -> None:
         """Task by task, one row of the output, for the channels of a tile."""
@@ -253,7 +250,7 @@ class ConvWriter:
     def _prefetch(self, at: Buffer, columns: int) -> None:
         """Have what some columns read brought near, each line of the cache once or twice."""
         size = self.plan.element.bytes
-        last = {column * self.plan.column_step * size // LINE: column for column in range(columns)}
+        last = {column * self.plan.column_step * size // CACHE_LINE: column for column in range(columns)}
         for column in sorted({0, *last.values()}):
             at.prefetch(column * self.plan.column_step)
 
@@ -322,7 +319,7 @@ class ConvWriter:
         return there.vector(0, lanes) if along else there[0].splat(lanes)
 
 
-class Target:
+class ConvTarget:
     """The result, or a further operand of the expression: where its elements are. ``ring``: see `ConvWriter`."""
 
     def __init__(self, k: Kernel, taken: Taken, element: ElementType, ring: Ring | None = None) -> None:

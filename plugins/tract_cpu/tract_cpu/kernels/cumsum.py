@@ -20,7 +20,8 @@ SIDE_BY_SIDE = 8
 class RunningPlan:
     """``outer``: how many loops there are over rows. ``lanes``: how many rows a vector holds, 0 for single numbers.
 
-    ``exclusive``: whether each sum leaves its own element out.
+    ``exclusive``: whether each sum leaves its own element out. ``masked``: whether rows that fill no vector are summed
+    in one with a mask, else one by one.
     """
 
     element: ElementType

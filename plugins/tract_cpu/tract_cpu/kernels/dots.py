@@ -23,7 +23,7 @@ GROUPED: Final = I32
 
 
 @frozen
-class Grouping:
+class DotGrouping:
     """``dot``: the instruction. ``flips``: whether left factors have the other sign than it takes."""
 
     dot: Dot

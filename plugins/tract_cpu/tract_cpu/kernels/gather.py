@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tract_llvm.elements.binary import add, larger, multiply, smaller
+from tract_llvm.elements.scatter import COMBINED
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import INDEX, U64, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_core.ops.binary import Add, Max, Min, Mul
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes
 
 PLACES: Final = 64
 """How many places of a single loop are one task."""
-
-COMBINED: Final[Mapping[str, Callable[[Value, Value], Value]]] = {
-    "add": lambda old, new: add(Add(), old, new),
-    "mul": lambda old, new: multiply(Mul(), old, new),
-    "min": lambda old, new: smaller(Min(), old, new),
-    "max": lambda old, new: larger(Max(), old, new),
-}
-"""What stands in a place after it was written to, by the name of the reduction; without one, the new element."""
 
 
 @frozen

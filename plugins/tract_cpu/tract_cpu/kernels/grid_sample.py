@@ -6,11 +6,11 @@ scratch memory first; then channel after channel is gone through. Places are com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from math import floor as floored
 from typing import Final
 
 from tract_llvm.functions.interpolate import weight_of
+from tract_llvm.functions.places import inside, on_axis
 from tract_llvm.functions.rounding import floor, whole
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import where
@@ -18,7 +18,7 @@ from tract_llvm.language.types import F64, INDEX, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_core.ops.grid_sample import CUBIC_COEFFICIENT, FARTHEST, PaddingMode
+from tract_core.ops.grid_sample import CUBIC_COEFFICIENT, PaddingMode
 from tract_core.ops.interpolate import Interpolator
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
@@ -33,7 +33,10 @@ PLACES: Final = 256
 
 @frozen
 class GridSamplePlan:
-    """``element``: of the image and the result; ``grid``: of the coordinates. ``axes``: how many spatial ones."""
+    """``element``: of the image and the result; ``grid``: of the coordinates. ``axes``: how many spatial ones.
+
+    ``mode``, ``padding``, ``align_corners``: as `tract_core.ops.grid_sample.GridSample` has them.
+    """
 
     element: ElementType
     grid: ElementType
@@ -114,29 +117,19 @@ class _GridSample:
         numbers = k.lanes(lanes) + place if lanes else place
         for axis, (size, stride) in enumerate(self._axes):
             coordinate = grid.gather(numbers * self.plan.axes + (self.plan.axes - 1 - axis), mask)
-            at, end = self._place(k.convert(coordinate, F64), k.convert(size, F64)), k.convert(size, F64)
+            end, (padding, align_corners) = k.convert(size, F64), (self.plan.padding, self.plan.align_corners)
+            at = on_axis(k.convert(coordinate, F64), end, padding, align_corners=align_corners)
             begin = (whole if self.plan.mode is Interpolator.NEAREST else floor)(at)
             for tap in range(reach):
                 index = begin + float(floored(-reach / 2) + 1 + tap)
                 weight = weight_of(self.plan.mode, index - at, CUBIC_COEFFICIENT)
-                inside = k.convert(_INSIDE[self.plan.padding](index, end, self.plan.align_corners), INDEX)
-                offset = inside * stride
+                found = k.convert(inside(index, end, padding, align_corners=align_corners), INDEX)
+                offset = found * stride
                 if self.plan.padding is PaddingMode.ZEROS:
                     offset = where((index >= 0.0) & (index < end), offset, _NOWHERE)
                 row = place + (axis * reach + tap) * PLACES
                 self._offsets.put(row, offset, mask)
                 self._weights.put(row, k.convert(weight, self._type), mask)
-
-    def _place(self, coordinate: Value, size: Value) -> Value:
-        """Where a coordinate is, in elements."""
-        has_end = self.plan.padding is not PaddingMode.REFLECTION
-        is_somewhere = coordinate.equals(coordinate) if has_end else (coordinate - coordinate).equals(0.0)
-        coordinate = where(is_somewhere, coordinate, -1.0)
-        if self.plan.align_corners:
-            place = (coordinate + 1.0) / 2.0 * (size - 1.0)
-        else:
-            place = ((coordinate + 1.0) * size - 1.0) / 2.0
-        return where(place >= -FARTHEST, where(place < FARTHEST, place, FARTHEST), -FARTHEST)
 
     # ---- the elements there
 
@@ -155,30 +148,3 @@ class _GridSample:
             element = self._sum(image, axis + 1, further, lanes)
             total.value = self._weights.vector(row, count, mask).times_plus(element, total.value)
         return total.value
-
-
-def _clamp(index: Value, size: Value, align_corners: bool) -> Value:
-    low = where(index > 0.0, index, 0.0)
-    return where(low < size, low, size - 1.0)
-
-
-def _reflect(index: Value, size: Value, align_corners: bool) -> Value:
-    """Of whole numbers below 2**53, where the quotient tells all whole numbers apart."""
-    if align_corners:
-        period = where(size > 1.0, (size - 1.0) * 2.0, 1.0)
-        return size - 1.0 - size.function.intrinsic("fabs", _modulo(index, period) - (size - 1.0))
-    rest = _modulo(index, size * 2.0)
-    mirrored = size * 2.0 - 1.0 - rest
-    return where(rest < mirrored, rest, mirrored)
-
-
-def _modulo(number: Value, period: Value) -> Value:
-    return number - period * floor(number / period)
-
-
-_INSIDE: Final[Mapping[PaddingMode, Callable[[Value, Value, bool], Value]]] = {
-    PaddingMode.ZEROS: _clamp,
-    PaddingMode.BORDER: _clamp,
-    PaddingMode.REFLECTION: _reflect,
-}
-"""Which element is read for a whole number, which may lie outside of the axis."""

@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.buffers import Buffer
-from tract_llvm.language.function import POINTER, Function
-from tract_llvm.language.types import INDEX, ElementType
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import INDEX, POINTER, ElementType
 from tract_llvm.language.values import Value
 
 from tract_cpu.kernels.signature import Signature

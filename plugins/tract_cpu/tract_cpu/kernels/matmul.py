@@ -26,8 +26,8 @@ from tract_llvm.language.values import Value
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
-from tract_cpu.caches import LINE
-from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
+from tract_cpu.caches import CACHE_LINE
+from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 from tract_cpu.kernels.transpose import turned_squares
@@ -109,7 +109,7 @@ class MatMulPlan:
     batch: int
     packs: bool
     in_lines: bool
-    grouping: Grouping | None = None
+    grouping: DotGrouping | None = None
     together: bool = False
     rolled: bool = False
     masks: bool = False
@@ -231,7 +231,7 @@ class _Product:
 
     def _apart(self) -> Value:
         """How far apart packed rows are that are not turned: an odd number of lines, which all meet in other sets."""
-        line = LINE // self.plan.sums.bytes
+        line = CACHE_LINE // self.plan.sums.bytes
         return ((self._steps + (line - 1)) // line | 1) * line
 
     def _packed_factors(self, packed: Buffer) -> Factors:
@@ -332,7 +332,7 @@ class _Product:
         assert grouping is not None  # nothing else is together
         return grouping.flipped(row.together(step * grouping.size, GROUPED, lanes))
 
-    def _group(self, row: Buffer, step: Value, grouping: Grouping) -> Value:
+    def _group(self, row: Buffer, step: Value, grouping: DotGrouping) -> Value:
         """A group whose neighbours are read one by one. What it has beyond the last one, the panel has as zeros."""
         k, row = self.k, as_integers(row)
         places = [k.smaller(step * grouping.size + one, self.depth - 1) for one in range(grouping.size)]
@@ -439,7 +439,7 @@ class Sums:
         type_: ElementType,
         height: int,
         *,
-        grouping: Grouping | None = None,
+        grouping: DotGrouping | None = None,
         start: Sequence[Value] | None = None,
     ) -> None:
         """``start``: what each vector of every row starts at, 0 by default."""

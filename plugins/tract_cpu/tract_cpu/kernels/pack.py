@@ -9,7 +9,7 @@ from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_cpu.kernels.dots import GROUPED, Grouping, as_integers
+from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.signature import Memory, Signature, Size
@@ -25,7 +25,7 @@ class PackPlan:
     tile: Tile
     element: ElementType
     across: bool
-    grouping: Grouping | None = None
+    grouping: DotGrouping | None = None
 
     @property
     def name(self) -> str:
@@ -91,7 +91,7 @@ class _Panel:
                         kept.value = self.source[d * self.down + self.across * lane]
                     target[d * tile.columns + lane] = kept.value
 
-    def pack_lines_of_groups(self, target: Buffer, grouping: Grouping) -> None:
+    def pack_lines_of_groups(self, target: Buffer, grouping: DotGrouping) -> None:
         """One line for the groups of so many rows, behind one of what sums start at, where that is not zero."""
         k, tile, whole = self.k, self.plan.tile, self.depth // grouping.size
         source, begin = as_integers(self.source), target.at(tile.columns) if grouping.flips else target
@@ -115,7 +115,7 @@ class _Panel:
             if grouping.flips:
                 target.put(v, total.value * grouping.half)
 
-    def pack_columns_of_groups(self, target: Buffer, grouping: Grouping) -> None:
+    def pack_columns_of_groups(self, target: Buffer, grouping: DotGrouping) -> None:
         """The same, column by column: those of a group lie beside each other, or wherever they do."""
         k, width = self.k, self.plan.tile.columns
         source, begin = as_integers(self.source), target.at(width) if grouping.flips else target

@@ -81,7 +81,7 @@ _OF_AXIS: Final = ("size", "output", "before", "low", "high", "stride")
 class PoolAxis:
     """One spatial axis. ``low``, ``high``: which positions count, padding is below 0 and from ``size`` on.
 
-    ``stride``: of the input, in elements.
+    ``stride``: of the input, in elements. ``output``: positions of the result. ``before``: the padding in front.
     """
 
     window: Window

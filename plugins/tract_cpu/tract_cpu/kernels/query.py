@@ -25,7 +25,10 @@ AT_ONCE: Final = 8
 
 @frozen
 class QueryPlan:
-    """As `AttentionPlan`. ``depth``, ``width``: how many vectors a key and a value take; ``along``: along the keys."""
+    """Its fields are those of `AttentionPlan`, but that ``along`` is along the keys, not the queries.
+
+    ``lanes``: of a vector. ``depth``, ``width``: how many vectors a key and a value take.
+    """
 
     lanes: int
     depth: int

@@ -30,6 +30,7 @@ class GatesPlan:
     ``steps``: what is computed of the gates: `Load` of a number below that of the gates is a gate, one from there on an
     element of ``tensors``, of which each says its type, and whether it moves along the units. ``results``: the numbers
     of the values that are written, with the types that they have in memory; a value may be written to several places.
+    ``left``, ``right``: the types of the factors. ``masks``: whether whole vectors are written under masks, too.
     """
 
     tile: Tile

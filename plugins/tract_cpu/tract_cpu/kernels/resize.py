@@ -6,13 +6,14 @@ sizes of an axis are known, its tables are constants; else a kernel fills them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.functions.interpolate import weight_of
-from tract_llvm.functions.rounding import ceil, floor, whole
+from tract_llvm.functions.places import NEAREST
+from tract_llvm.functions.rounding import floor, whole
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import where
 from tract_llvm.language.types import BOOL, F64, INDEX, ElementType
@@ -25,13 +26,6 @@ from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size, Taken
 from tract_cpu.kernels.targets import Targets
-
-_NEAREST: Final[Mapping[NearestMode, Callable[[Value], Value]]] = {
-    NearestMode.ROUND_PREFER_FLOOR: lambda place: ceil(place - 0.5),
-    NearestMode.ROUND_PREFER_CEIL: lambda place: floor(place + 0.5),
-    NearestMode.FLOOR: floor,
-    NearestMode.CEIL: ceil,
-}
 
 
 @frozen
@@ -72,7 +66,7 @@ class TapsPlan:
             place = k.convert(start + stride * task, F64) / k.convert(bottom, F64)
             first = task * taps
             if self.nearest is not None:
-                indices[first] = _inside(k.convert(_NEAREST[self.nearest](place), INDEX), size)
+                indices[first] = _inside(k.convert(NEAREST[self.nearest](place), INDEX), size)
             else:
                 self._blend(k, place, (size, taps, stretch), (indices.at(first), weights.at(first)))
             if self.crops:

@@ -29,7 +29,7 @@ from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes, Ta
 
 
 @frozen
-class Tensor:
+class RowTensor:
     """What rows are read from or written to. ``move``: how it moves along the lanes, ``stays``, ``next`` or ``far``.
 
     ``scratch``: whether it is memory of the call's own, for one row.
@@ -85,7 +85,7 @@ class RowsPlan:
     """
 
     steps: tuple[RowStep, ...]
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[RowTensor, ...]
     passes: tuple[Pass, ...]
     last: tuple[int, ...]
     results: tuple[tuple[int, int], ...]
@@ -148,7 +148,7 @@ class _Rows:
             count = count * size
         self._count = count
 
-    def _base(self, tensor: Tensor, taken: Taken) -> Buffer:
+    def _base(self, tensor: RowTensor, taken: Taken) -> Buffer:
         if tensor.scratch:
             return self.k.scratch(U8).at(taken.size("scratch")).of(tensor.element)
         return taken.memory("tensor")

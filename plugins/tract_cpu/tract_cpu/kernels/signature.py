@@ -22,7 +22,7 @@ Element: TypeAlias = ElementType | None
 
 @frozen
 class Size:
-    """A size, a stride or a position."""
+    """A size, a stride or a position, by its ``name``."""
 
     name: str
 
@@ -33,7 +33,7 @@ class Size:
 
 @frozen
 class Sizes:
-    """So many sizes."""
+    """``count`` sizes under one ``name``."""
 
     name: str
     count: int
@@ -45,7 +45,7 @@ class Sizes:
 
 @frozen
 class Memory:
-    """The address of elements of a type."""
+    """The address, by its ``name``, of elements of a type."""
 
     name: str
     element: ElementType
@@ -57,10 +57,15 @@ class Memory:
 
 @frozen
 class Memories:
-    """Addresses of elements of these types."""
+    """Addresses of elements of these types, under one ``name``."""
 
     name: str
     elements: tuple[ElementType, ...]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.elements)
 
     def slots(self) -> tuple[Element, ...]:
         """What each argument is, in order."""
@@ -69,10 +74,18 @@ class Memories:
 
 @frozen
 class Each:
-    """Arguments for each of several things, as for each loop. ``rounds``: those of each thing, which may differ."""
+    """Arguments for each of several things, as for each loop, under one ``name``.
+
+    ``rounds``: those of each thing, which may differ.
+    """
 
     name: str
     rounds: tuple[tuple[Item, ...], ...]
+
+    @property
+    def count(self) -> int:
+        """How many things there are."""
+        return len(self.rounds)
 
     @staticmethod
     def of(name: str, count: int, *items: Item) -> Each:

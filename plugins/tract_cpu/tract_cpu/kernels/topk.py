@@ -21,6 +21,7 @@ class TopkPlan:
     """``outer``: how many loops there are over rows. ``lanes``: of vectors that are looked at, 0 for none.
 
     ``count``: the type in which the run says how many are wanted; the kernel refuses where that was not announced.
+    ``largest``: whether the largest elements are wanted, else the smallest ones.
     """
 
     element: ElementType

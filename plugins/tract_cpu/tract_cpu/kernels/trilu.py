@@ -13,7 +13,10 @@ from tract_cpu.kernels.signature import Memory, Signature, Size
 
 @frozen
 class TriluPlan:
-    """``element``: an integer of the width of what is moved; ``diagonal``: the type of the number of the diagonal."""
+    """``element``: an integer of the width of what is moved; ``diagonal``: the type of the number of the diagonal.
+
+    ``upper``: whether what lies above the diagonal stays, else what lies below.
+    """
 
     element: ElementType
     diagonal: ElementType

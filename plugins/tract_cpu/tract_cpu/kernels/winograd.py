@@ -31,8 +31,8 @@ from tract_llvm.language.types import INDEX, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_cpu.caches import LINE
-from tract_cpu.kernels.conv import Target
+from tract_cpu.caches import CACHE_LINE
+from tract_cpu.kernels.conv import ConvTarget
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes
 
@@ -122,7 +122,7 @@ class WinogradPlan:
             Sizes("moves", axes - 1),
             Memory("weights", self.weights),
             Size("weights_run"),
-            Each("targets", tuple(Target.declared(one, axes) for one in types)),
+            Each("targets", tuple(ConvTarget.declared(one, axes) for one in types)),
         )
 
     def emit(self, k: Kernel) -> None:
@@ -153,7 +153,7 @@ class _Winograd:
         self.moves = [*taken.sizes("moves"), k.index(plan.column_step)]
         self.weights, self.weights_run = taken.memory("weights"), taken.size("weights_run")
         types = (*plan.expression.inputs[1:], plan.expression.result)
-        self.targets = [Target(k, *one) for one in zip(taken.each("targets"), types, strict=True)]
+        self.targets = [ConvTarget(k, *one) for one in zip(taken.each("targets"), types, strict=True)]
         self.value, self.sum, self.panel = plan.apart
         self.block_values = self.value * plan.positions
         blocks = (self.channels + (plan.lanes - 1)) // plan.lanes
@@ -245,7 +245,7 @@ class _Winograd:
         """Have a share of the weights that are transformed next brought near: products read none meanwhile."""
         plan = self.plan
         taps = prod(WINDOW if m > 1 else 1 for m in plan.tile)
-        line = LINE // plan.weights.bytes
+        line = CACHE_LINE // plan.weights.bytes
         lines = -(-plan.chunk * taps * plan.width // (line * plan.positions))
         share = weights.at(channel * (taps * plan.width) + position * (lines * line))
         for number in range(lines):

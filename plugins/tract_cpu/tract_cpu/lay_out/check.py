@@ -11,7 +11,7 @@ from tract_core.ops.axis import AxisOp
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.pad import Pad
 from tract_cpu.group.groups import CpuGroup
-from tract_cpu.lay_out.layout import Inside, Layout, Own, PartOf, Placement, SameAs, Wanted
+from tract_cpu.lay_out.layout import Inside, Layout, Own, PartOf, Placement, SameAs, WantedOutput
 
 
 def check_layout(model: TypedModel, groups: Sequence[CpuGroup], layout: Layout) -> None:
@@ -39,7 +39,7 @@ def faults(model: TypedModel, groups: Sequence[CpuGroup], layout: Layout) -> Ite
 
 
 def _faults_of(model: TypedModel, outlet: OutletId, place: Placement) -> Iterator[str]:
-    if isinstance(place, Wanted):
+    if isinstance(place, WantedOutput):
         if place.number >= len(model.outputs) or model.outputs[place.number] != outlet:
             yield f"is not output {place.number}, where it is written"
     elif isinstance(place, PartOf):

@@ -21,7 +21,7 @@ from tract_core.ops.pad import Pad
 from tract_core.runtime.host import HostNode
 from tract_cpu.group.forms import forms_of_inputs, stays_in_blocks
 from tract_cpu.group.groups import CpuGroup, Host
-from tract_cpu.group.known import Known
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.group.reach import border_for
 from tract_cpu.program.form import Border, Form, Forms
 
@@ -40,7 +40,7 @@ class Own:
 
 
 @frozen
-class Wanted:
+class WantedOutput:
     """Where whoever runs the model, or the body, wants an output. ``number``: of the output."""
 
     number: int
@@ -88,7 +88,7 @@ class SameAs:
         return f"where {outlet_text(model, self.view)} is"
 
 
-Placement = Own | Wanted | PartOf | Inside | SameAs
+Placement = Own | WantedOutput | PartOf | Inside | SameAs
 
 
 @frozen
@@ -114,7 +114,7 @@ class Layout:
 
 
 def lay_out(
-    known: Known, groups: Sequence[CpuGroup], nodes: Mapping[int, HostNode], wanted: Collection[OutletId]
+    known: CpuKnown, groups: Sequence[CpuGroup], nodes: Mapping[int, HostNode], wanted: Collection[OutletId]
 ) -> Layout:
     """Where the tensors of groups are written. ``wanted``: outputs whose place is given."""
     placing = _Placing(known, wanted)
@@ -132,10 +132,10 @@ def lay_out(
 class _Placing:
     """The places of tensors, while they are found."""
 
-    def __init__(self, known: Known, wanted: Collection[OutletId]) -> None:
+    def __init__(self, known: CpuKnown, wanted: Collection[OutletId]) -> None:
         outputs = reversed(list(enumerate(known.model.outputs)))
         self._known, self._model = known, known.model
-        self.plain: dict[OutletId, Placement] = {one: Wanted(number) for number, one in outputs if one in wanted}
+        self.plain: dict[OutletId, Placement] = {one: WantedOutput(number) for number, one in outputs if one in wanted}
         self.blocks: dict[OutletId, Placement] = {}
         self._offsets: dict[int, list[Dim]] = {}
         """Where the inputs of concatenations, by their nodes, begin in the whole, if they have no gaps there."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import Address, View
 
 from tract_core.compile.attention import Sizes
@@ -20,7 +20,7 @@ from tract_cpu.draft.repeats import Repeated
 from tract_cpu.group.attention import Attention, sizes_of
 from tract_cpu.group.dots import Factor, grouping_for
 from tract_cpu.kernels.attention import AttentionPlan, attention_tile
-from tract_cpu.kernels.dots import GROUPED, Grouping
+from tract_cpu.kernels.dots import GROUPED, DotGrouping
 from tract_cpu.kernels.query import QueryPlan
 from tract_cpu.place.chain import PlacedChain, as_they_are, placed
 from tract_cpu.program.arguments import arguments, each_loop
@@ -88,7 +88,7 @@ def _loops(
     at: Sequence[Strides],
     repeated: Sequence[Repeated | None],
     terms: Sequence[Sequence[str]],
-) -> list[Loop]:
+) -> list[StridedLoop]:
     """The loops around: along an axis where positions are repeated, one over these, and one over how often."""
     at_axis = {term[one.axis]: one for one, term in zip(repeated, terms, strict=True) if one}
     lengths: list[Dim] = []
@@ -116,7 +116,7 @@ class _Placed:
     sizes: Sizes
     addresses: Sequence[Address]
     at: Sequence[Strides]
-    loops: Sequence[Loop]
+    loops: Sequence[StridedLoop]
     result: ElementType
 
     @property
@@ -157,7 +157,7 @@ class _Placed:
             scratch = scratch + ceil_div(keys, grouping.size) * width * GROUPED.bytes
         return NativeStep(plan, given, ceil_div(queries, tile.lanes), (), (), scratch)
 
-    def _grouping(self, isa: Isa) -> Grouping | None:
+    def _grouping(self, isa: Isa) -> DotGrouping | None:
         """How products are summed in groups: where queries and keys are whole groups, and numbers lie side by side."""
         found, factor = self.found, Factor(self.element, None)
         steps = zip(self.at, (found.depth, found.depth, found.width), strict=False)

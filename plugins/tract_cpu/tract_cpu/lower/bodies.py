@@ -18,8 +18,8 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import host_nodes
 from tract_cpu.draft.lowering import Lowering, Site
-from tract_cpu.group.grouping import CpuGrouping
-from tract_cpu.group.known import Known
+from tract_cpu.group.grouping import CpuGrouper
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.kernels.control import CONTROL, BeginPlan, BranchPlan, JumpPlan, RepeatPlan
 from tract_cpu.kernels.sizes import EqualPlan
 from tract_cpu.lay_out.layout import lay_out
@@ -31,8 +31,8 @@ from tract_cpu.program.program import (
     ArgumentPlace,
     HostStep,
     Inlined,
-    Loop,
     NativeStep,
+    ProgramLoop,
     ReadStep,
     StepNumber,
     ViewStep,
@@ -78,7 +78,7 @@ def supposing(lowering: Lowering, body: TypedModel) -> TypedModel:
 
 
 @frozen
-class Target:
+class BodyTarget:
     """Where an output of a body has to be when a run of the body is done: from the begin of a storage on."""
 
     outlet: OutletId
@@ -86,7 +86,7 @@ class Target:
 
 
 def add_body(
-    site: Site, number: int, body: TypedModel, inputs: Mapping[OutletId, View], targets: Sequence[Target]
+    site: Site, number: int, body: TypedModel, inputs: Mapping[OutletId, View], targets: Sequence[BodyTarget]
 ) -> None:
     """Add the steps that run a body once. ``number``: which one it is. Raises Unfit where the host has to run it."""
     lowering, first = site.lowering, len(site.lowering.steps)
@@ -102,7 +102,7 @@ def add_body(
 
 
 def add_steps(
-    around: Lowering, body: TypedModel, inputs: Mapping[OutletId, View], targets: Sequence[Target], where: str
+    around: Lowering, body: TypedModel, inputs: Mapping[OutletId, View], targets: Sequence[BodyTarget], where: str
 ) -> None:
     """Add the steps of a model, none of which is left to the host. Raises Unfit, which says ``where``, if one would."""
     wanted: dict[OutletId, Storage] = {}
@@ -113,7 +113,7 @@ def add_steps(
         nodes = host_nodes(body)
     except TractError as error:
         raise Unfit(f"{where}: {error.problem}") from None
-    grouping = CpuGrouping(_known(around, body), nodes)
+    grouping = CpuGrouper(_known(around, body), nodes)
     groups = grouping.found()
     layout = lay_out(_known(around, body, grouping.known), groups, grouping.nodes, wanted)
     lowering = around.inside(grouping.known, layout, wanted)
@@ -133,9 +133,9 @@ def add_steps(
             lowering.copy(view, target.view)
 
 
-def _known(around: Lowering, body: TypedModel, like: Known | None = None) -> Known:
-    """What is known of a body before anything in it has a place. ``like``: as in `Known`."""
-    return Known(body, around.isa, around, threads=around.threads, winograd=around.winograd, like=like)
+def _known(around: Lowering, body: TypedModel, like: CpuKnown | None = None) -> CpuKnown:
+    """What is known of a body before anything in it has a place. ``like``: as in `CpuKnown`."""
+    return CpuKnown(body, around.isa, around, threads=around.threads, winograd=around.winograd, like=like)
 
 
 def done(site: Site, how: str, first: int, inputs: Sequence[View], bodies: Sequence[tuple[TypedModel, Dim]]) -> None:
@@ -183,7 +183,7 @@ def jump_step(place: int) -> NativeStep:
 def begin_loop(lowering: Lowering) -> int:
     """Add the step before the first one of a loop. Returns its place."""
     first = len(lowering.steps)
-    lowering.draft.loops.append(Loop(first, first))
+    lowering.draft.loops.append(ProgramLoop(first, first))
     lowering.steps.append(NativeStep(BeginPlan(), (), CONTROL, (), ()))
     return first
 
@@ -200,4 +200,4 @@ def repeat(lowering: Lowering, number: int, count: Dim) -> None:
     body, behind = StepNumber(first + 1), StepNumber(last + 1)
     given = arguments(begin, count=count, body=body, behind=behind, index=0, moves=0)
     steps[first] = NativeStep(begin, given, CONTROL, (), ())
-    lowering.draft.loops[number] = Loop(first, last)
+    lowering.draft.loops[number] = ProgramLoop(first, last)

@@ -26,7 +26,7 @@ from tract_cpu.place.wholes import result_for
 from tract_cpu.products.direct import Candidate, direct
 from tract_cpu.products.quantized import wire_conv
 from tract_cpu.products.weights import Weights
-from tract_cpu.products.windows import Axis, Parts, Source
+from tract_cpu.products.windows import ConvInput, Parts, WindowAxis
 from tract_cpu.products.winograd import winograd_step
 from tract_cpu.program.form import Form
 from tract_cpu.program.program import NativeStep
@@ -42,7 +42,7 @@ def lower_conv(op: Conv, site: Site) -> str | None:
         return written_out(site, partial(wire_conv, op))
     plans = enumerate(op.pool.plan(op, site.facts()[0].shape), start=op.pool.data_format.h_axis)
     windows = [(place, plan.window, plan.before) for place, plan in plans]
-    axes = tuple(Axis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
+    axes = tuple(WindowAxis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
     parts = replace(prepared(op, site), axes=axes)
     tile = tile_of(site.lowering, site.lowering.model.nodes[site.node.node])
     if tile is None:
@@ -93,8 +93,8 @@ def lower_channels(site: Site) -> None:
     view = to_blocks(lowering, data, _form_read(group), ((0, 0),) * (rank + 1))
     chain = placed(site, operands_in_blocks(lowering, form))
     result = result_for(lowering, chain.outlet, form)
-    axes = tuple(map(Axis, range(axis + 1, rank)))
-    parts = Parts(form, axes, Source(view, form.block), matrix, 1, chain, result, bool(axis), group.grouping)
+    axes = tuple(map(WindowAxis, range(axis + 1, rank)))
+    parts = Parts(form, axes, ConvInput(view, form.block), matrix, 1, chain, result, bool(axis), group.grouping)
     _add_direct(site, parts)
 
 
@@ -168,7 +168,7 @@ def _ungrouped(site: Site, parts: Parts) -> list[NativeStep]:
     return [copy_step(out_of, into, site.isa, ()) for out_of, into in of_one.parts(blocked, apart)]
 
 
-def source_of(op: Convolution, site: Site, apart: Dim) -> Source:
+def source_of(op: Convolution, site: Site, apart: Dim) -> ConvInput:
     """The data with the zeros around it that windows reach: in blocks, or, where there are few channels, as it lies.
 
     ``apart``: how many channels each group of the operator has, where these do not fill whole blocks, else 0.
@@ -179,7 +179,7 @@ def source_of(op: Convolution, site: Site, apart: Dim) -> Source:
     border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(fact.rank))
     form = site.group.reads[0][1]
     if form is not None:
-        return Source(to_blocks(lowering, data, form, (*border, (0, 0))), form.block)
+        return ConvInput(to_blocks(lowering, data, form, (*border, (0, 0))), form.block)
     plain, axis = lowering.known_view(data), op.pool.data_format.c_axis(fact.rank)
     if any(end != 0 for pair in border for end in pair):
         wide = bordered(lowering, plain, border)
@@ -189,7 +189,7 @@ def source_of(op: Convolution, site: Site, apart: Dim) -> Source:
         plain = lowering.contiguous(plain)
     channels = fact.shape[axis]
     few = next((one for one in (apart, channels) if isinstance(one, int) and one != 0), 1)
-    return Source(Form(axis, few, few).cut(plain, 0, channels // few, few), few)
+    return ConvInput(Form(axis, few, few).cut(plain, 0, channels // few, few), few)
 
 
 def _bias(site: Site, form: Form, groups: int) -> View:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 
 from tract_core.dims import ceil_div, product
 from tract_core.ops.cumsum import CumSum
@@ -26,7 +26,7 @@ def lower_cumsum(op: CumSum, site: Site) -> str | None:
     views = (source, result)
     others = [axis for axis in range(len(source.shape)) if axis != op.axis]
     loops = collapsed([source.shape[a] for a in others], [[one.strides[a] for a in others] for one in views])
-    loops = loops or [Loop(1, (1, 1))]
+    loops = loops or [StridedLoop(1, (1, 1))]
     across = all(stride == 1 for stride in loops[-1].strides)
     lanes = site.isa.lanes(source.element.computed.bits) if across else 0
     masked = bool(lanes) and site.isa.masks_bits <= source.element.bits

@@ -16,7 +16,7 @@ from tract_cpu.kernels.finite import CHUNK, FinitePlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.lower.conv import add_steps, prepared
 from tract_cpu.products.direct import conv_step
-from tract_cpu.products.windows import Axis, Parts
+from tract_cpu.products.windows import Parts, WindowAxis
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.table import CPU
@@ -54,12 +54,12 @@ def _phase(whole: Parts, start: int, chosen: tuple[Phase, ...]) -> Parts:
     """What one phase along every spatial axis, the first of which is ``start``, is made of."""
     weights, result = whole.weights, whole.result
     operands: tuple[View, ...] = whole.chain.operands
-    axes: list[Axis] = []
+    axes: list[WindowAxis] = []
     for number, one in enumerate(chosen):
         place = start + number
         weights = weights.of_taps(number + 2, one.taps)
         result = result.part(place, one.first, one.count, one.stride)
         operands = tuple(view.part(place, one.first, one.count, one.stride) for view in operands)
-        axes.append(Axis(place, len(one.taps), 1, one.dilation, one.before))
+        axes.append(WindowAxis(place, len(one.taps), 1, one.dilation, one.before))
     chain = replace(whole.chain, operands=operands)
     return replace(whole, axes=tuple(axes), weights=weights, chain=chain, result=result)

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.fuse.code_size import CHEAP
 from tract_llvm.language.types import ElementType
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import Address, View
 
 from tract_core.compile.products import ProductAxes, moves_only, stretched_shapes
@@ -21,14 +21,14 @@ from tract_core.frozen import frozen
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.caches import LINE
+from tract_cpu.caches import CACHE_LINE
 from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.map import map_step
 from tract_cpu.group.dots import factor_of, grouping_for
 from tract_cpu.group.einsum import Product
 from tract_cpu.group.groups import Gates, Products
 from tract_cpu.group.pairs import wire_pairs
-from tract_cpu.kernels.dots import GROUPED, Grouping
+from tract_cpu.kernels.dots import GROUPED, DotGrouping
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.kernels.pack import PackPlan
 from tract_cpu.lower.recurrent import StateProduct, gates_step
@@ -141,7 +141,7 @@ _Kinds = tuple[ElementType, ElementType, Expression, tuple[bool, ...], int]
 
 def _scratch(plan: MatMulPlan, rows: RowCut, tiles: Dim, lines: Dim, size: int) -> Dim:
     """Bytes for packed blocks of the left matrix. ``size``: of a number."""
-    height, length = (rows.tile.pitch, lines) if plan.turns else (rows.tile.rows, lines + 2 * LINE // size)
+    height, length = (rows.tile.pitch, lines) if plan.turns else (rows.tile.rows, lines + 2 * CACHE_LINE // size)
     return (tiles + len(rows.rests)) * height * length * size
 
 
@@ -149,10 +149,10 @@ def _scratch(plan: MatMulPlan, rows: RowCut, tiles: Dim, lines: Dim, size: int) 
 class _Cut:
     """The loops of a product. Their strides are those of the factors, of further operands, and of the result."""
 
-    rows: list[Loop]
-    columns: list[Loop]
-    pairs: list[Loop]
-    depth: Loop
+    rows: list[StridedLoop]
+    columns: list[StridedLoop]
+    pairs: list[StridedLoop]
+    depth: StridedLoop
 
 
 @frozen
@@ -176,7 +176,7 @@ class _Product:
     groups: ProductAxes
     chain: PlacedChain
     shape: dict[str, Dim]
-    grouping: Grouping | None
+    grouping: DotGrouping | None
 
     def lower(self, views: Sequence[View]) -> str | None:
         """Add the steps, or say why there are none."""
@@ -193,7 +193,7 @@ class _Product:
         )
         if len(inner) > 1:
             return "the summed axes do not lie beside each other in both factors"
-        depth = inner[0] if inner else Loop(1, (1, 1))
+        depth = inner[0] if inner else StridedLoop(1, (1, 1))
         result = View.contiguous(
             lowering.new(self.chain.outlet).storage, self.chain.expression.result, tuple(self.shape[n] for n in output)
         )
@@ -218,12 +218,12 @@ class _Product:
         term = zip(self.op.axes.inputs[slot], view.shape, view.strides, strict=True)
         return found | {name: 0 if is_one(size) else stride for name, size, stride in term}
 
-    def _loops(self, names: str, places: Sequence[dict[str, Dim]]) -> list[Loop]:
+    def _loops(self, names: str, places: Sequence[dict[str, Dim]]) -> list[StridedLoop]:
         return collapsed([self.shape[n] for n in names], [[at[n] for n in names] for at in places])
 
     def _add(self, tile: Tile, views: tuple[View, View, View], cut: _Cut) -> str | None:
         (left, right, result), depth, columns = views, cut.depth, cut.columns
-        nothing = Loop(1, (0,) * (3 + len(self.chain.operands)))
+        nothing = StridedLoop(1, (0,) * (3 + len(self.chain.operands)))
         row, column = cut.rows[-1] if cut.rows else nothing, columns[-1] if columns else nothing
         loops = [*cut.pairs, *columns[:-1], *cut.rows[:-1]]
         repeated = [loop for loop in loops if loop.strides[1] != 0]
@@ -233,7 +233,7 @@ class _Product:
         along = tuple(stride != 0 for stride in column.strides[2:-1])
         if any(stride not in {0, 1} for stride in column.strides[2:-1]):
             return "an operand behind the product does not lie along the columns"
-        panels = self._panels(tile, right, column, depth, pair[0] if pair else Loop(1, (0,)))
+        panels = self._panels(tile, right, column, depth, pair[0] if pair else StridedLoop(1, (0,)))
         rows, count = cut_rows(tile, row.size), ceil_div(column.size, tile.columns)
         piece = piece_of(rows, depth.size, count, left.element.bytes) if self._sums_as_results() else None
         packs = self._packs(rows, left, row, depth, column)
@@ -268,7 +268,9 @@ class _Product:
         self.site.add(NativeStep(plan, given, tasks, self.chain.nodes, results, scratch, work))
         return None
 
-    def _plan(self, rows: RowCut, kinds: _Kinds, depth: Loop, *, packs: bool, together: bool, cut: bool) -> MatMulPlan:
+    def _plan(
+        self, rows: RowCut, kinds: _Kinds, depth: StridedLoop, *, packs: bool, together: bool, cut: bool
+    ) -> MatMulPlan:
         """The plan of the kernel. ``kinds``: types, and what moves; ``cut``: whether the summed axis is cut."""
         return MatMulPlan(
             rows.tile,
@@ -289,7 +291,7 @@ class _Product:
         expression = self.chain.expression
         return self.grouping is None and expression.result == expression.inputs[0] == expression.inputs[0].computed
 
-    def _packs(self, rows: RowCut, left: View, row: Loop, depth: Loop, column: Loop) -> bool:
+    def _packs(self, rows: RowCut, left: View, row: StridedLoop, depth: StridedLoop, column: StridedLoop) -> bool:
         """Whether blocks of the left matrix are packed: where they are read more than once, and not as well in place.
 
         ``rows``: how its rows are cut.
@@ -304,7 +306,7 @@ class _Product:
         in_place = reads_in_place(rows.tile.rows, row.strides[0], depth.strides[0], left.element.bytes)
         return not (plain and in_place) and not is_one(row.size)
 
-    def _panels(self, tile: Tile, right: View, column: Loop, depth: Loop, pair: Loop) -> _Panels:
+    def _panels(self, tile: Tile, right: View, column: StridedLoop, depth: StridedLoop, pair: StridedLoop) -> _Panels:
         """The packed right matrices. Constants are packed now."""
         lines, grouping = self._lines(depth.size), self.grouping
         each = ceil_div(column.size, tile.columns) * tile.columns * lines
@@ -342,7 +344,7 @@ class _Product:
         grouping = self.grouping
         return depth if grouping is None else ceil_div(depth, grouping.size) + int(grouping.flips)
 
-    def _together(self, left: View, depth: Loop) -> bool:
+    def _together(self, left: View, depth: StridedLoop) -> bool:
         """Whether the neighbours of a left group lie in memory as they are multiplied."""
         return self.grouping is not None and depth.strides[0] == 1 and left.element.bits == self.grouping.left.bits
 
@@ -353,7 +355,7 @@ class _Product:
         array = np.ascontiguousarray(array)
         return as_strided(array, shape, [one * array.itemsize for one in strides], writeable=False)
 
-    def _panel_strides(self, loops: Sequence[Loop], each: Dim) -> list[Dim]:
+    def _panel_strides(self, loops: Sequence[StridedLoop], each: Dim) -> list[Dim]:
         """How far apart the packed matrices are along each loop; 0 where it goes over one and the same."""
         found: list[Dim] = []
         step: Dim = each

@@ -6,7 +6,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.map import map_step
 from tract_cpu.group.groups import Elements
-from tract_cpu.group.groups import Rows as RowsGroup
+from tract_cpu.group.groups import Reduced as RowsGroup
 from tract_cpu.lower.rows import placed_operand, rows_step
 from tract_cpu.place.blocked import operands_in_blocks
 from tract_cpu.place.chain import near, placed

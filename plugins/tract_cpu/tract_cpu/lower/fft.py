@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 from tract_llvm.language.types import F64, INDEX, numpy_type
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, dim_max, dim_min, is_symbolic, product
@@ -59,7 +59,7 @@ class _Transform:
         """Of each transform."""
         return self.source.shape[self.axis]
 
-    def loops(self) -> list[Loop]:
+    def loops(self) -> list[StridedLoop]:
         """Over the transforms."""
         axes = [axis for axis in range(len(self.source.shape) - 1) if axis != self.axis]
         strides = [[view.strides[axis] for axis in axes] for view in (self.source, self.target)]
@@ -245,7 +245,7 @@ def _step(site: Site, one: _Transform, tables: _Tables) -> NativeStep:
     return NativeStep(plan, given, ceil_div(count, lanes), (), (one.target.storage,), scratch=scratch, work=work)
 
 
-def _lying(view: View, axis: int, loops: list[Loop], which: int, lanes: int) -> Lying:
+def _lying(view: View, axis: int, loops: list[StridedLoop], which: int, lanes: int) -> Lying:
     if loops and loops[-1].strides[which] == 2:
         return Lying.COLUMNS
     turns = view.element.computed is view.element and lanes * view.element.bits >= PIECE_BITS

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from tract_llvm.isa import Isa
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import Kind, Storage, View
 
 from tract_core.dims import Dim, ceil_div, product
@@ -56,17 +56,17 @@ class Indexed:
 
     def writing(self, isa: Isa, combine: str = "none", *, refuses: bool = True) -> NativeStep:
         """The call that copies to the places, one after the other, so that the last of several writes holds."""
-        loops = [Loop(1, (0, 0, 0)), *self._loops()]
+        loops = [StridedLoop(1, (0, 0, 0)), *self._loops()]
         return self._step(isa, loops, 1, writes=True, combine=combine, refuses=refuses)
 
-    def _loops(self) -> list[Loop]:
+    def _loops(self) -> list[StridedLoop]:
         strides = [self.x.strides, self.numbers.strides, self.other.strides]
-        return collapsed(self.numbers.shape, strides) or [Loop(1, (0, 0, 0))]
+        return collapsed(self.numbers.shape, strides) or [StridedLoop(1, (0, 0, 0))]
 
     def _step(
         self,
         isa: Isa,
-        loops: Sequence[Loop],
+        loops: Sequence[StridedLoop],
         tasks: Dim,
         *,
         writes: bool = False,

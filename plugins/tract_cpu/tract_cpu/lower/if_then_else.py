@@ -12,7 +12,16 @@ from tract_core.ops.if_then_else import Branch, IfThenElse, branch_sizes
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.control import CONTROL, BranchPlan, JumpPlan
-from tract_cpu.lower.bodies import Target, add_body, add_conditions, body_with, branch_step, done, inlined, jump_step
+from tract_cpu.lower.bodies import (
+    BodyTarget,
+    add_body,
+    add_conditions,
+    body_with,
+    branch_step,
+    done,
+    inlined,
+    jump_step,
+)
 from tract_cpu.program.program import NativeStep, StepNumber
 from tract_cpu.table import MOVES
 
@@ -34,7 +43,7 @@ def _lower(op: IfThenElse, site: Site, inputs: Sequence[View]) -> None:
     choice, jump = first, -1
     steps.append(NativeStep(BranchPlan(jumps=False), (), CONTROL, (), ()))
     for number, (body, (_, branch)) in enumerate(zip(bodies, branches, strict=True)):
-        targets = [Target(outlet, view) for outlet, view in zip(body.outputs, outputs, strict=True)]
+        targets = [BodyTarget(outlet, view) for outlet, view in zip(body.outputs, outputs, strict=True)]
         given = _given(body.inputs, branch, inputs)
         runs.append(add_conditions(site, body, given))
         add_body(site, number, body, given, targets)

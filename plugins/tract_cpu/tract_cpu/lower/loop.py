@@ -17,7 +17,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.control import CountPlan, EndPlan, NumberPlan
 from tract_cpu.lower.bodies import (
-    Target,
+    BodyTarget,
     Unfit,
     add_body,
     add_conditions,
@@ -29,7 +29,7 @@ from tract_cpu.lower.bodies import (
     supposing,
 )
 from tract_cpu.program.arguments import Given, arguments
-from tract_cpu.program.places import Move, Part
+from tract_cpu.program.places import Move, TensorPart
 from tract_cpu.program.program import STATUS, ArgumentPlace, NativeStep
 from tract_cpu.table import MOVES
 
@@ -85,12 +85,12 @@ class _Loop:
         begin_loop(lowering)
         condition, number = self._room(BOOL, ()), self._number(first)
         later = [self._room(view.element, view.shape) for view in carried]
-        targets = [] if never_ends(op.body) else [Target(body.outputs[0], condition)]
+        targets = [] if never_ends(op.body) else [BodyTarget(body.outputs[0], condition)]
         last = self.outputs[op.carried : op.carried + op.last]
-        targets += [Target(outlet, view) for outlet, view in zip(body.outputs[1:], [*later, *last], strict=False)]
+        targets += [BodyTarget(outlet, view) for outlet, view in zip(body.outputs[1:], [*later, *last], strict=False)]
         held = op.carried + op.last
         collected = zip(body.outputs[1 + held :], self.outputs[held:], strict=True)
-        targets += [Target(outlet, self._slice(whole)) for outlet, whole in collected]
+        targets += [BodyTarget(outlet, self._slice(whole)) for outlet, whole in collected]
         sources = dict(zip(body.inputs, [number, *carried, *self.inputs[2 + op.carried :]], strict=True))
         runs = add_conditions(self.site, body, sources)
         add_body(self.site, 0, body, sources, targets)
@@ -118,7 +118,7 @@ class _Loop:
         """The place of what an iteration gives, in what all of them give."""
         size = product(whole.shape[1:])
         move = Move(self.number, size * whole.element.bytes)
-        part = self.lowering.draft.part(Part(whole.storage, 0, whole.element.bytes, move))
+        part = self.lowering.draft.part(TensorPart(whole.storage, 0, whole.element.bytes, move))
         return View.contiguous(part, whole.element, whole.shape[1:])
 
     def _room(self, element: ElementType, shape: tuple[Dim, ...]) -> View:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
 from tract_llvm.language.types import I8, U8
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
+from tract_llvm.program.scales import along_axis, by_blocks
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, product
@@ -27,52 +26,19 @@ from tract_cpu.table import MOVES
 
 ROWS = Rows()
 
-_PARAMETERS: Final = {1, 2}
-"""Which inputs are scale and zero point."""
-
 
 @ROWS.row(MOVES, QuantizeLinear, DequantizeLinear)
 def lower_linear(op: QuantizeLinear | DequantizeLinear, site: Site) -> None:
     """The chain that begins with the operator; where blocks have one scale, for whole blocks, then for what is left."""
     views, shape = site.known_inputs(), tuple(site.facts()[0].shape)
     in_blocks = bool(op.block and views[1].shape)
-    own = (views[0], *(view if in_blocks else _along(view, op.axis, shape) for view in views[1:]))
+    own = (views[0], *(view if in_blocks else along_axis(view, op.axis, shape) for view in views[1:]))
     chain = placed(site, as_they_are(site.lowering), own)
     tensors = (*chain.operands, site.lowering.new(chain.outlet))
-    parts = list(_parts(tensors, op.axis, op.block)) if in_blocks else [tensors]
+    parts = list(by_blocks(tensors, op.axis, op.block)) if in_blocks else [tensors]
     steps = [map_step(chain.expression, part[:-1], part[-1], site.isa, ()) for part in parts]
     site.lowering.steps += steps[:-1]
     site.add(replace(steps[-1], nodes=chain.nodes))
-
-
-def _parts(tensors: Sequence[View], axis: int, block: int) -> Iterator[tuple[View, ...]]:
-    """Tensors of which the second and the third have one position of an axis for every block of the others.
-
-    Blocks and the positions in them are two axes: of all blocks that are whole, then of what is left.
-    """
-    size = tensors[-1].shape[axis]
-    whole, rest = size // block, size % block
-    for first, count, length in [(0, whole, block), (whole, 1, rest)][: 1 if rest == 0 else 2]:
-        yield tuple(
-            _split(view.part(axis, first, count), axis, length, 0)
-            if slot in _PARAMETERS
-            else _split(view.part(axis, first * block, count), axis, length, block)
-            for slot, view in enumerate(tensors)
-        )
-
-
-def _split(view: View, axis: int, length: Dim, apart: int) -> View:
-    """Every position of an axis is the first of so many, which the next axis has.
-
-    The next position is so many ``apart`` in the tensor, 0 where all of them are the same one.
-    """
-    stride = view.strides[axis]
-    strides = (stride * apart, stride) if apart else (stride, 0)
-    return replace(
-        view,
-        shape=(*view.shape[: axis + 1], length, *view.shape[axis + 1 :]),
-        strides=(*view.strides[:axis], *strides, *view.strides[axis + 1 :]),
-    )
 
 
 @ROWS.row(MOVES, LookupTable)
@@ -100,7 +66,7 @@ def _by_table(x: View, result: View, table: View) -> NativeStep:
     """The call that picks bytes."""
     loops = collapsed(result.shape, [x.strides, result.strides])
     if not loops or loops[-1].strides != (1, 1):
-        loops.append(Loop(1, (1, 1)))
+        loops.append(StridedLoop(1, (1, 1)))
     plan = TablePlan(len(loops))
     given = arguments(
         plan,
@@ -113,12 +79,3 @@ def _by_table(x: View, result: View, table: View) -> NativeStep:
     tasks: Dim = loops[0].size if len(loops) > 1 else ceil_div(loops[0].size, CHUNK)
     work = product(result.shape)
     return NativeStep(plan, given, tasks, (), (result.storage,), work=work)
-
-
-def _along(view: View, axis: int, shape: tuple[Dim, ...]) -> View:
-    """One number for all elements, or one per position of an axis, stretched to a shape."""
-    if not view.shape:
-        return view.stretched(shape)
-    behind = len(shape) - 1 - axis
-    placed = replace(view, shape=(*view.shape, *[1] * behind), strides=(*view.strides, *[0] * behind))
-    return placed.stretched(shape)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from tract_llvm.fuse.nest import Nest, Unknown
 from tract_llvm.fuse.region import Region
 from tract_llvm.language.types import ElementType
-from tract_llvm.nests.softmax import narrowed, widened
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.nests.recurrent import new_state, parts_of
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import NOWHERE, View, contiguous_strides
 
 from tract_core.compile.gates import COUNTS
@@ -18,8 +18,6 @@ from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
-from tract_core.ops.binary import Add, Mul, Sub
-from tract_core.ops.elementwise import Sigmoid, Tanh
 from tract_core.ops.recurrent import Epilogue, GruEpilogue, LstmEpilogue
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
@@ -45,11 +43,9 @@ _ANY_ELEMENT: Final = 8
 @ROWS.row(CPU, LstmEpilogue, GruEpilogue)
 def lower_epilogue(op: Epilogue, site: Site) -> str | None:
     """The state of an LSTM, both parts, or that of a GRU."""
-    counts, result = COUNTS[type(op)], site.result()
-    views = [part for view, count in zip(site.known_inputs(), counts, strict=True) for part in _parts(op, view, count)]
-    nest = _nest(site.lowering, tuple(site.node.facts[0].shape))
+    nest, result = _nest(site.lowering, tuple(site.node.facts[0].shape)), site.result()
     try:
-        values = _written(op, nest, views, result)
+        values = new_state(op, nest, site.known_inputs(), result)
     except Unknown:
         return "native code does not know these types"
     outlets = [OutletId(site.node.node, slot) for slot in range(len(values))]
@@ -67,45 +63,6 @@ def _nest(lowering: Lowering, shape: Sequence[Dim]) -> Nest:
     nest = Nest(lowering.model.registry, shape)
     nest.along(())
     return nest
-
-
-def _written(op: Epilogue, nest: Nest, views: Sequence[View], result: ElementType | None) -> list[int]:
-    """The outputs of an epilogue, by the numbers of their values. Raises Unknown."""
-    if result is None or result.kind != "f":
-        raise Unknown
-    loaded = [nest.load(view.stretched(nest.shape), view.element) for view in views]
-    return _WRITE[type(op)](nest, [widened(nest, one) for one in loaded], result)
-
-
-def _parts(op: Epilogue, view: View, count: int) -> list[View]:
-    """The gates, one by one."""
-    axis = len(view.shape) - 1
-    return [view] if count == 1 else [view.part(axis, op.hidden * gate, op.hidden) for gate in range(count)]
-
-
-def _lstm(nest: Nest, x: Sequence[int], result: ElementType) -> list[int]:
-    gate_i, gate_o, gate_f, candidate, before = x
-    kept = nest.apply(Mul(), nest.apply(Sigmoid(), gate_f), before)
-    new = nest.apply(Mul(), nest.apply(Sigmoid(), gate_i), nest.apply(Tanh(), candidate))
-    c = nest.apply(Add(), kept, new)
-    h = nest.apply(Mul(), nest.apply(Sigmoid(), gate_o), nest.apply(Tanh(), c))
-    return [narrowed(nest, h, result), narrowed(nest, c, result)]
-
-
-def _gru(nest: Nest, x: Sequence[int], result: ElementType) -> list[int]:
-    x_z, x_r, x_g, r_z, r_r, r_g, before = x
-    z, r = (nest.apply(Sigmoid(), nest.apply(Add(), a, b)) for a, b in ((x_z, r_z), (x_r, r_r)))
-    candidate = nest.apply(Tanh(), nest.apply(Add(), x_g, nest.apply(Mul(), r, r_g)))
-    less = nest.apply(Sub(), nest.constant(1, nest.type_of(z)), z)
-    h = nest.apply(Add(), nest.apply(Mul(), less, candidate), nest.apply(Mul(), z, before))
-    return [narrowed(nest, h, result)]
-
-
-_WRITE: Final[dict[type, Callable[[Nest, Sequence[int], ElementType], list[int]]]] = {
-    LstmEpilogue: _lstm,
-    GruEpilogue: _gru,
-}
-"""For each epilogue, what adds the values of the outputs to a nest."""
 
 
 @frozen
@@ -142,9 +99,8 @@ class _Gates:
     def __init__(self, lowering: Lowering, product_of: StateProduct, node: TypedNode) -> None:
         assert isinstance(node.op, LstmEpilogue | GruEpilogue)  # it was found as one
         self.lowering, self.isa, self.product, self.node, self.op = lowering, lowering.isa, product_of, node, node.op
-        self.counts = COUNTS[type(node.op)]
         self.slot = node.inputs.index(product_of.chain.outlet)
-        self.gates = self.counts[self.slot]
+        self.gates = COUNTS[type(node.op)][self.slot]
         self.nest = _nest(lowering, tuple(lowering.model.outlet_fact(OutletId(node.id)).shape))
 
     def step(self) -> NativeStep:
@@ -159,9 +115,9 @@ class _Gates:
             self.product = self.product.without_gaps(self.lowering, self.nest.shape[:-1])
             moving = [self.lowering.contiguous(view) for view in moving]
             loops = self._rows(moving)
-        return self._call(values, moving, loops[0] if loops else Loop(1, (0,) * (len(moving) + 2)), hidden)
+        return self._call(values, moving, loops[0] if loops else StridedLoop(1, (0,) * (len(moving) + 2)), hidden)
 
-    def _rows(self, moving: Sequence[View]) -> list[Loop]:
+    def _rows(self, moving: Sequence[View]) -> list[StridedLoop]:
         """The loops over rows: of the state, of further tensors, and of the results."""
         plain = contiguous_strides(self.nest.shape)
         lines = [self.product.rows, *(view.strides[:-1] for view in moving), plain[:-1]]
@@ -171,14 +127,13 @@ class _Gates:
         """The numbers of what is written. The gates that the product gives are the first tensors of the nest."""
         lowering, op, nest = self.lowering, self.op, self.nest
         own = View.contiguous(NOWHERE, self.product.chain.expression.result, shape)
-        for part in _parts(op, own, self.gates):
+        for part in parts_of(op, own, self.gates):
             nest.load(part.stretched(nest.shape), part.element)
-        views: list[View] = []
-        for slot, (outlet, count) in enumerate(zip(self.node.inputs, self.counts, strict=True)):
-            views += _parts(op, own if slot == self.slot else lowering.known_view(outlet), count)
-        return _written(op, nest, views, lowering.element_at(OutletId(self.node.id)))
+        known = enumerate(self.node.inputs)
+        inputs = [own if slot == self.slot else lowering.known_view(outlet) for slot, outlet in known]
+        return new_state(op, nest, inputs, lowering.element_at(OutletId(self.node.id)))
 
-    def _call(self, values: Sequence[int], moving: Sequence[View], row: Loop, hidden: int) -> NativeStep:
+    def _call(self, values: Sequence[int], moving: Sequence[View], row: StridedLoop, hidden: int) -> NativeStep:
         """``moving``: operands of the chain, then what the epilogue reads besides, all of one loop over rows."""
         made, chain, nest = self.product, self.product.chain, self.nest
         tensors, operands = moving[len(chain.operands) :], moving[: len(chain.operands)]
@@ -221,7 +176,7 @@ class _Gates:
         storages = tuple(view.storage for view in results)
         return NativeStep(plan, given, panels, (*chain.nodes, self.node.id), storages, work=work)
 
-    def _tile(self, row: Loop) -> Tile:
+    def _tile(self, row: StridedLoop) -> Tile:
         """As many rows as there are registers for sums, beside a vector of each gate and one element of the state."""
         rows = max(1, min(_MOST_ROWS, (self.isa.registers - self.gates - 1) // self.gates))
         lanes = self.isa.lanes(self.product.chain.expression.inputs[0].computed.bits)

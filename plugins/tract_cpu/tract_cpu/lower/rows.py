@@ -14,13 +14,13 @@ from tract_llvm.fuse.region import Operand, Region
 from tract_llvm.fuse.steps import Fold, Load, RowStep, operands_of
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import numpy_type
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View, contiguous_strides
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_cpu.draft.lowering import Lowering
-from tract_cpu.kernels.rows import Lanes, Pass, RowsPlan, Tensor
+from tract_cpu.kernels.rows import Lanes, Pass, RowsPlan, RowTensor
 from tract_cpu.place.blocked import operands_in_blocks
 from tract_cpu.place.chain import as_they_are
 from tract_cpu.place.wholes import result_for
@@ -200,10 +200,10 @@ class _Loops:
         inner = self._loops(
             inner_axes, [*([v.strides[a] for a in inner_axes] for v in views), *[scratch for _ in stored]]
         )
-        inner = inner or [Loop(1, (0,) * (len(views) + len(stored)))]
+        inner = inner or [StridedLoop(1, (0,) * (len(views) + len(stored)))]
         moves = [_move(stride) for stride in (outer if lanes.across else inner)[-1].strides]
-        tensors = [Tensor(view.element, move) for view, move in zip(views, moves, strict=False)]
-        tensors += [Tensor(one, "next", scratch=True) for one in types]
+        tensors = [RowTensor(view.element, move) for view, move in zip(views, moves, strict=False)]
+        tensors += [RowTensor(one, "next", scratch=True) for one in types]
         plan = RowsPlan(
             tuple(self.region.steps),
             tuple(tensors),
@@ -233,14 +233,14 @@ class _Loops:
         tasks, only_rows = _tasks(outer, lanes), not plan.results
         return NativeStep(plan, given, tasks, nodes, results, room, work, each, only_rows)
 
-    def _loops(self, axes: Sequence[int], strides: Sequence[Sequence[Dim]]) -> list[Loop]:
+    def _loops(self, axes: Sequence[int], strides: Sequence[Sequence[Dim]]) -> list[StridedLoop]:
         return collapsed([self.region.shape[axis] for axis in axes], strides)
 
     def _places(self) -> list[tuple[int, int]]:
         """The values that are written, with the numbers of their tensors."""
         return [(n, len(self.tensors) + place) for place, (n, _) in enumerate(self.written)]
 
-    def _lanes(self, outer: Sequence[Loop], inner: Sequence[Loop]) -> Lanes:
+    def _lanes(self, outer: Sequence[StridedLoop], inner: Sequence[StridedLoop]) -> Lanes:
         """Along the rows where every tensor lets them be read so, else across, else element by element."""
         types = [step.result for step in self.region.steps if not isinstance(step, Fold)]
         count = self.isa.lanes(widest_bits(types))
@@ -265,7 +265,7 @@ class _Loops:
         return Pass(once, tuple(reloads), each, folds, tuple(writes), self.passes.vectors(draft))
 
 
-def _fits(loop: Loop, written: set[int]) -> bool:
+def _fits(loop: StridedLoop, written: set[int]) -> bool:
     """Whether vectors can go along a loop: tensors stay or go to the next element, and those that are written go."""
     return all(stride == 1 or (stride == 0 and n not in written) for n, stride in enumerate(loop.strides))
 
@@ -274,7 +274,7 @@ def _move(stride: Dim) -> str:
     return "stays" if stride == 0 else "next" if stride == 1 else "far"
 
 
-def _tasks(outer: Sequence[Loop], lanes: Lanes) -> Dim:
+def _tasks(outer: Sequence[StridedLoop], lanes: Lanes) -> Dim:
     if not lanes.across:
         return product(loop.size for loop in outer)
     return product(loop.size for loop in outer[:-1]) * ceil_div(outer[-1].size, lanes.block)

@@ -22,7 +22,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.control import CONTROL, JumpPlan, SkipPlan
 from tract_cpu.lower.bodies import (
-    Target,
+    BodyTarget,
     Unfit,
     add_body,
     begin_loop,
@@ -35,7 +35,7 @@ from tract_cpu.lower.bodies import (
 )
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.keeping import Keeping
-from tract_cpu.program.places import Move, Part
+from tract_cpu.program.places import Move, TensorPart
 from tract_cpu.program.program import NativeStep, StepNumber
 from tract_cpu.table import MOVES
 
@@ -144,7 +144,7 @@ class _Scan:
         """The first of two places, or the second one, and in the next iteration the other one."""
         size, element = pair.strides[0], pair.element
         step = size * element.bytes * (1 - 2 * position)
-        part = Part(pair.storage, size * position, element.bytes, Move(self.number, step, back=True))
+        part = TensorPart(pair.storage, size * position, element.bytes, Move(self.number, step, back=True))
         return View.contiguous(self.lowering.draft.part(part), element, pair.shape[1:])
 
     def _begin_with(self) -> list[View]:
@@ -211,7 +211,7 @@ class _Scan:
         start = whole.shape[axis] - chunk if backward else 0
         step = whole.strides[axis] * (whole.element.bytes * (-chunk if backward else chunk))
         slice_ = whole.part(axis, start, chunk)
-        part = Part(whole.storage, slice_.offset, whole.element.bytes, Move(self.number, step))
+        part = TensorPart(whole.storage, slice_.offset, whole.element.bytes, Move(self.number, step))
         return replace(slice_, storage=self.lowering.draft.part(part), offset=0)
 
     def _whole_slices(self, view: View, axis: int, chunk: int) -> View:
@@ -228,19 +228,19 @@ class _Scan:
         self._clear(whole.part(axis, size if chunk > 0 else 0, lacks))
         return whole
 
-    def _targets(self) -> list[Target]:
+    def _targets(self) -> list[BodyTarget]:
         """Where the body writes its outputs."""
-        found: list[Target] = []
+        found: list[BodyTarget] = []
         states = {slot: self._place(self.states[place], 1) for place, slot in enumerate(self.op.state_outputs)}
         for slot, (outlet, mapping) in enumerate(zip(self.body.outputs, self.op.outputs, strict=True)):
             if slot in states:
-                found.append(Target(outlet, states[slot]))
+                found.append(BodyTarget(outlet, states[slot]))
             if mapping.full is not None:
                 if self.op.skip:
                     self._clear(self.outputs[mapping.full.slot])
-                found.append(Target(outlet, self._joined(mapping.full)))
+                found.append(BodyTarget(outlet, self._joined(mapping.full)))
             if mapping.last is not None and slot not in states:
-                found.append(Target(outlet, self.outputs[mapping.last]))
+                found.append(BodyTarget(outlet, self.outputs[mapping.last]))
                 if self.op.skip or not (isinstance(self.count, int) and self.count):
                     self._clear(self.outputs[mapping.last])
         return found

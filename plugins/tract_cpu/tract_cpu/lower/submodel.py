@@ -9,7 +9,7 @@ from tract_llvm.program.views import View
 from tract_core.ops.submodel import SubmodelOp
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
-from tract_cpu.lower.bodies import Target, add_body, body_with, done, inlined
+from tract_cpu.lower.bodies import BodyTarget, add_body, body_with, done, inlined
 from tract_cpu.table import MOVES
 
 ROWS = Rows()
@@ -25,6 +25,6 @@ def lower_submodel(op: SubmodelOp, site: Site) -> str | None:
 def _lower(op: SubmodelOp, site: Site, inputs: Sequence[View]) -> None:
     lowering = site.lowering
     first, body = len(lowering.steps), body_with(op.model, op.sizes(site.facts()))
-    targets = [Target(outlet, view) for outlet, view in zip(body.outputs, site.results(), strict=True)]
+    targets = [BodyTarget(outlet, view) for outlet, view in zip(body.outputs, site.results(), strict=True)]
     add_body(site, 0, body, dict(zip(body.inputs, inputs, strict=True)), targets)
     done(site, "model", first, inputs, [(body, 1)])

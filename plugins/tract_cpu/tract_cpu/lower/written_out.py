@@ -11,7 +11,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_cpu.draft.lowering import Site
-from tract_cpu.lower.bodies import Target, add_steps, done, inlined
+from tract_cpu.lower.bodies import BodyTarget, add_steps, done, inlined
 
 WireFn = Callable[[TypedModel, Sequence[OutletId]], OutletId]
 """``(model, inputs) -> result``: wires the operators. Quantised tensors are there as the integers that are stored."""
@@ -32,7 +32,7 @@ def written_out(site: Site, wire: WireFn) -> str | None:
         first = len(lowering.steps)
         (result,) = site.results()
         inputs = dict(zip(model.inputs, given, strict=True))
-        add_steps(lowering, model, inputs, [Target(model.outputs[0], result)], "written out as other operators")
+        add_steps(lowering, model, inputs, [BodyTarget(model.outputs[0], result)], "written out as other operators")
         lowering.steps[first:] = [replace(step, nodes=()) for step in lowering.steps[first:]]
         done(site, "kernels", first, views, [])
 

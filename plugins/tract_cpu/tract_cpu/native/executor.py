@@ -26,8 +26,8 @@ from typing import Any, Final
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.buffers import Buffer
-from tract_llvm.language.function import POINTER, Function, Variable
-from tract_llvm.language.types import INDEX, ir_type
+from tract_llvm.language.function import Function, Variable
+from tract_llvm.language.types import INDEX, POINTER, ir_type
 from tract_llvm.language.values import Value
 from tract_llvm.objects.library import Code, Library
 from tract_llvm.objects.origins import key_of_code
@@ -49,7 +49,7 @@ threads; how many tasks are done between two looks at the fuel, and how much of 
 MOST_ARRAYS: Final = 8
 """With up to so many arrays, their addresses are found by native code."""
 
-LINE: Final = 8
+LINE_WORDS: Final = 8
 """Integers that a line of the cache holds. What one thread writes and others read lies in a line of its own."""
 
 SPINS: Final = 4096
@@ -64,16 +64,16 @@ GLANCES: Final = 64
 PROCESSORS: Final = 1 << 10
 """Of how many processors the system can say which ones a thread may run on."""
 
-OFFER, DONE, KERNEL, ARGUMENTS, BEGIN, END, PROCESSOR = range(LINE - 1)
+OFFER, DONE, KERNEL, ARGUMENTS, BEGIN, END, PROCESSOR = range(LINE_WORDS - 1)
 """The first line of the memory of a team: in how many parts a step is offered and how many are taken, as one integer;
 how many helpers have done; what to do, from which task to before which one; and on which processor the thread is that
 offers it, where the system tells."""
 
-RUNS, SCRATCH, SCRATCH_BYTES, COURSE = range(LINE, LINE + 4)
+RUNS, SCRATCH, SCRATCH_BYTES, COURSE = range(LINE_WORDS, LINE_WORDS + 4)
 """The second line, which stays the same in a run: whether somebody offers anything, and of what is in the frame, what
 helpers need."""
 
-FIRST_HELPER: Final = 2 * LINE
+FIRST_HELPER: Final = 2 * LINE_WORDS
 """Lines of their own: for each helper, 0 while it sleeps, `TOLD` since it was told to wake up, then `HELPS`."""
 
 TOLD, HELPS = 1, 2
@@ -292,7 +292,7 @@ def _step_aside(f: Function, processors: Buffer) -> None:
 def write_helper(module: Any, name: str, isa: Isa) -> None:
     """``name(team, number)`` takes parts of what is offered, until there was nothing for a while."""
     f = Function(module, name, isa, [POINTER, INDEX])
-    team, own = f.buffer(0, INDEX), f.buffer(0, INDEX).at(FIRST_HELPER + f.argument(1) * LINE)
+    team, own = f.buffer(0, INDEX), f.buffer(0, INDEX).at(FIRST_HELPER + f.argument(1) * LINE_WORDS)
     own.write_shared(f.index(HELPS))
     waits, processors = _Waits(f, isa.pause), f.own(INDEX, PROCESSORS // 64)
     with f.loop_while("help", lambda: waits.given_way.value < PATIENCE):

@@ -9,9 +9,8 @@ one lock for all threads, native code takes no objects.
 from __future__ import annotations
 
 import ctypes
-import sysconfig
+import sys
 from functools import cache
-from platform import python_implementation
 from typing import Any, Final
 
 import numpy as np
@@ -58,10 +57,24 @@ def address_of(array: Array) -> int:
 
 
 @cache
+def counts_holders() -> bool:
+    """Whether this Python knows at any time how many hold an object: CPython, in which threads take turns."""
+    if sys.implementation.name != "cpython" or sys.version_info < (3, 13):
+        return sys.implementation.name == "cpython"
+    import sysconfig  # which takes as long to load as ten modules of ours
+
+    return not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+@cache
 def are_known() -> bool:
     """Whether objects and arrays of this Python are in memory as they should be."""
-    pythons = python_implementation() == "CPython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
-    return pythons and ctypes.sizeof(ctypes.c_void_p) == 8 and HEAD == TYPE + 8 and all(map(_is_known, _samples()))
+    return (
+        counts_holders()
+        and ctypes.sizeof(ctypes.c_void_p) == 8
+        and HEAD == TYPE + 8
+        and all(map(_is_known, _samples()))
+    )
 
 
 def _samples() -> list[Array]:

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from tract_core.errors import InputError
-from tract_cpu.native.executor import FIRST_HELPER, HELPS, LINE, TOLD
+from tract_cpu.native.executor import FIRST_HELPER, HELPS, LINE_WORDS, TOLD
 from tract_cpu.native.objects import address_of
 
 VARIABLE: Final = "TRACT_THREADS"
@@ -36,8 +36,8 @@ class Pool:
     """
 
     def __init__(self) -> None:
-        self._memory = np.zeros(FIRST_HELPER + MOST_HELPERS * LINE, np.int64)
-        self._awake = memoryview(self._memory.data)[FIRST_HELPER::LINE]
+        self._memory = np.zeros(FIRST_HELPER + MOST_HELPERS * LINE_WORDS, np.int64)
+        self._awake = memoryview(self._memory.data)[FIRST_HELPER::LINE_WORDS]
         self._queues: list[SimpleQueue[Help]] = []
         self.address = address_of(self._memory)
 

@@ -22,7 +22,7 @@ from tract_llvm.objects.library import Code
 from tract_llvm.objects.origins import key_of_code
 
 from tract_core.plugins.keys import Array
-from tract_cpu.native.executor import FIRST_HELPER, HELPS, LINE
+from tract_cpu.native.executor import FIRST_HELPER, HELPS, LINE_WORDS
 from tract_cpu.native.objects import (
     DATA,
     DTYPE,
@@ -152,7 +152,7 @@ class _Turn:
             fits.value = f.convert(left > 1, INDEX)  # else both ways are tried where the turn is looked at closer
         helped = fits.value.differs(0) & self._shares()
         with f.loop("helper", f.select(helped, own["helpers"], f.index(0))) as number:
-            awake = f.at(own["team"]).at(FIRST_HELPER + number * LINE)
+            awake = f.at(own["team"]).at(FIRST_HELPER + number * LINE_WORDS)
             # Who sleeps is woken where the turn is looked at closer.
             fits.value = fits.value & f.convert(awake.read_shared().equals(HELPS), INDEX)
         with f.when(fits.value.differs(0) & filled.differs(self.names["None"])):

@@ -117,26 +117,36 @@ def _conv(
 
     ``None`` where they may not fit, or where it is not known how far windows reach beyond the data.
     """
-    (x, zero), (centred, bias), layout = data, weights, op.pool.data_format
+    (x, zero), (centred, bias) = data, weights
     others = tuple(axis for axis in range(centred.ndim) if axis != op.kernel_format.o_axis(centred.ndim))
     start = bias - zero * centred.sum(axis=others, dtype=np.int64)
     if not _fits(start, centred, lambda sizes: sizes.sum(axis=others)):
         return None
-    padding = op.pool.padding
     if zero and any(plan.before != 0 or plan.after != 0 for plan in op.pool.plan(op, patch.fact(x).shape)):
-        if not isinstance(padding, Explicit):
+        bordered = _bordered(patch, f"{name}.bordered", op, x, zero)
+        if bordered is None:
             return None
-        spatial = list(zip(padding.before, padding.after, strict=True))
-        rank, first = patch.fact(x).rank, layout.h_axis
-        ends = [spatial[axis - first] if first <= axis < first + len(spatial) else (0, 0) for axis in range(rank)]
-        kind = patch.fact(x).datum_type.storage
-        pad = Pad(tuple(ends), PadConstant(Constant(np.array(zero, kind.numpy))))
-        x = wire_one(patch.model, f"{name}.bordered", pad, x)
-        none = (0,) * len(spatial)
-        op = replace(op, pool=replace(op.pool, padding=Explicit(none, none)))
+        op, x = bordered
     kernel = patch.model.add_const(f"{name}.integers", narrowed(centred))
     shift = start.astype(np.int32) if start.any() else np.zeros((), np.int32)
     return wire_one(patch.model, f"{name}.sums", op, x, kernel, patch.model.add_const(f"{name}.start", shift))
+
+
+def _bordered(patch: ModelPatch, name: str, op: Conv, x: OutletId, zero: int) -> tuple[Conv, OutletId] | None:
+    """The convolution without padding, and the data with zero points around, if it is known how many."""
+    padding = op.pool.padding
+    if not isinstance(padding, Explicit):
+        return None
+    spatial, fact, first = (
+        list(zip(padding.before, padding.after, strict=True)),
+        patch.fact(x),
+        op.pool.data_format.h_axis,
+    )
+    ends = [spatial[axis - first] if first <= axis < first + len(spatial) else (0, 0) for axis in range(fact.rank)]
+    pad = Pad(tuple(ends), PadConstant(Constant(np.array(zero, fact.datum_type.storage.numpy))))
+    none = (0,) * len(spatial)
+    plain = replace(op, pool=replace(op.pool, padding=Explicit(none, none)))
+    return plain, wire_one(patch.model, name, pad, x)
 
 
 def _along_channels(model: TypedModel, node: TypedNode, op: Conv) -> list[int]:
@@ -218,28 +228,30 @@ def zero_point_behind_product(model: TypedModel, node: TypedNode, op: EinSum) ->
     if op.q_output is not None or op.acc is not DatumType.I32 or len(node.inputs) != 2:
         return None
     for slot in (0, 1):
-        weights, far = known(model, node.inputs[1 - slot]), produced_by(model, node.inputs[slot], Sub)
-        if weights is None or not weights.size or far is None or not _has_all_summed(model, node, op, slot):
+        weights, distance = known(model, node.inputs[1 - slot]), _distance(model, node.inputs[slot])
+        if weights is None or not weights.size or distance is None or not _has_all_summed(model, node, op, slot):
             continue
-        wide = produced_by(model, far.inputs[0], Cast)
-        zero = model.outlet_fact(far.inputs[1])
-        if (
-            wide is None
-            or model.outlet_fact(wide.inputs[0]).datum_type not in NARROW
-            or not all(map(is_one, zero.shape))
-        ):
-            continue
-        if model.outlet_fact(wide.inputs[0]).shape != model.outlet_fact(node.inputs[slot]).shape:
-            continue
+        narrow, zero = distance
         patch = ModelPatch(model)
-        sums = _product(patch, node, slot, wide.inputs[0], weights)
+        sums = _product(patch, node, slot, narrow, weights)
         of_weights = _of_weights(weights, op.axes.inputs[1 - slot], op.axes.outputs[0])
         whole = patch.model.add_const(f"{node.name}.weights", of_weights.astype(np.int32))
-        point = _number(patch, f"{node.name}.point", far.inputs[1], of_weights.ndim)
+        point = _number(patch, f"{node.name}.point", zero, of_weights.ndim)
         less = wire_one(patch.model, f"{node.name}.less", Mul(), point, whole)
         patch.shunt(OutletId(node.id), wire_one(patch.model, f"{node.name}.centred", Sub(), sums, less))
         return patch
     return None
+
+
+def _distance(model: TypedModel, outlet: OutletId) -> tuple[OutletId, OutletId] | None:
+    """Small integers and the one zero point from which a tensor is their distance, if it is that."""
+    far = produced_by(model, outlet, Sub)
+    wide = produced_by(model, far.inputs[0], Cast) if far is not None else None
+    if far is None or wide is None or not all(map(is_one, model.outlet_fact(far.inputs[1]).shape)):
+        return None
+    narrow = model.outlet_fact(wide.inputs[0])
+    fits = narrow.datum_type in NARROW and narrow.shape == model.outlet_fact(outlet).shape
+    return (wide.inputs[0], far.inputs[1]) if fits else None
 
 
 def _number(patch: ModelPatch, name: str, outlet: OutletId, rank: int) -> OutletId:

@@ -30,7 +30,7 @@ class Steps:
 
 
 @frozen
-class Weights:
+class KnownWeights:
     """A tensor of numbers that is known: ``integers`` * ``scale``, arrays of one shape.
 
     The integers are distances from the zero point; the scale has strides of 0 along axes on which it does not vary.
@@ -91,7 +91,7 @@ def steps_of(model: TypedModel, outlet: OutletId) -> Steps | None:
     return Steps(node.inputs[0], int(zero), float(scale))
 
 
-def weights_of(model: TypedModel, outlet: OutletId) -> Weights | None:
+def weights_of(model: TypedModel, outlet: OutletId) -> KnownWeights | None:
     """A tensor of f32 that is a known one dequantised, however its axes were arranged since."""
     changes: list[AxisOp] = []
     node = model.nodes[outlet.node]
@@ -111,4 +111,4 @@ def weights_of(model: TypedModel, outlet: OutletId) -> Weights | None:
     for change in reversed(changes):
         moved = [evaluate_values(model.registry, change, [Constant(part)]) for part in parts]
         parts = [cast("Constant", one).array for one in moved]
-    return Weights(*parts)
+    return KnownWeights(*parts)

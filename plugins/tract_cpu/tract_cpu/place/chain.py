@@ -16,7 +16,7 @@ from tract_cpu.group.groups import Epilogue
 
 @frozen
 class PlacedChain:
-    """A `Chain` in memory. ``operands``: stretched to the shape of what comes out."""
+    """A `Chain` of ``nodes`` in memory. ``operands``: stretched to the shape of what comes out."""
 
     expression: Expression
     operands: tuple[View, ...]

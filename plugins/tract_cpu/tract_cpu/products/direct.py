@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import isqrt, prod
 from typing import Final
 
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, less_or_equal, product
@@ -17,7 +17,7 @@ from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.products.cut import SMALL_PIECES, evenly
 from tract_cpu.products.weights import packed
-from tract_cpu.products.windows import Axis, Parts, first
+from tract_cpu.products.windows import Parts, WindowAxis, first
 from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.program import NativeStep
 
@@ -60,8 +60,8 @@ class Direct:
 
     parts: Parts
     plan: ConvPlan
-    loops: tuple[Loop, ...]
-    windows: tuple[Axis, ...]
+    loops: tuple[StridedLoop, ...]
+    windows: tuple[WindowAxis, ...]
     kernel: View
 
     @property
@@ -163,7 +163,7 @@ def conv_step(site: Site, parts: Parts) -> NativeStep:
     return direct(site, parts).step()
 
 
-def _on(plan: ConvPlan, parts: Parts, loops: Sequence[Loop]) -> ConvPlan:
+def _on(plan: ConvPlan, parts: Parts, loops: Sequence[StridedLoop]) -> ConvPlan:
     """The plan, for what is read at such strides."""
     channel, column = parts.source.view.strides[-1], loops[-1].strides[0]
     assert isinstance(column, int)  # the caller asked
@@ -187,11 +187,11 @@ def _moves(parts: Parts) -> bool:
     return any(one.window != 1 for one in parts.axes)
 
 
-def _spread(parts: Parts) -> tuple[Loop, ...]:
+def _spread(parts: Parts) -> tuple[StridedLoop, ...]:
     """A loop for each axis. Strides: of what a window reads first, of operands, of the result."""
     views = (*parts.chain.operands, parts.result)
     return tuple(
-        Loop(
+        StridedLoop(
             parts.result.shape[one.place],
             (parts.source.view.strides[one.place] * one.stride, *(view.strides[one.place] for view in views)),
         )
@@ -199,7 +199,7 @@ def _spread(parts: Parts) -> tuple[Loop, ...]:
     )
 
 
-def _loops(parts: Parts) -> list[Loop]:
+def _loops(parts: Parts) -> list[StridedLoop]:
     """The loops over positions of the result, as few as can be, with strides as in `_spread`."""
     spread = list(_spread(parts))
     if _moves(parts):
@@ -208,7 +208,7 @@ def _loops(parts: Parts) -> list[Loop]:
     if found and isinstance(found[-1].strides[0], int):
         return found
     views = len(parts.chain.operands) + 2
-    return [*found, Loop(1, (0,) * views)]  # kernels know how far apart the columns that they read are
+    return [*found, StridedLoop(1, (0,) * views)]  # kernels know how far apart the columns that they read are
 
 
 @frozen
@@ -228,7 +228,7 @@ class _Rows:
     ``weights``: bytes of those of one block of output channels.
     """
 
-    loops: Sequence[Loop]
+    loops: Sequence[StridedLoop]
     blocks: int
     groups: int
     pieces: Sequence[int]
@@ -273,7 +273,7 @@ def _size(size: Dim) -> int:
     return size if isinstance(size, int) and size > 0 else _LONG
 
 
-def _pieces(loop: Loop, each: Dim) -> list[int]:
+def _pieces(loop: StridedLoop, each: Dim) -> list[int]:
     """Into how many pieces a loop over positions may be cut, so that these have the same length.
 
     Each is so short that all output channels can be computed while it is in the cache. ``each``: bytes of a position.
@@ -286,10 +286,10 @@ def _pieces(loop: Loop, each: Dim) -> list[int]:
     return [count for count in divisors if size // count * each <= NEAR]
 
 
-def _cut(loop: Loop, pieces: int) -> list[Loop]:
+def _cut(loop: StridedLoop, pieces: int) -> list[StridedLoop]:
     """A loop over positions as two."""
     size = loop.size // pieces
-    return [Loop(pieces, tuple(stride * size for stride in loop.strides)), Loop(size, loop.strides)]
+    return [StridedLoop(pieces, tuple(stride * size for stride in loop.strides)), StridedLoop(size, loop.strides)]
 
 
 def _filling(width: Dim, columns: int) -> int:

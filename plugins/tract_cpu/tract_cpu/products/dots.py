@@ -11,13 +11,13 @@ from tract_llvm.language.types import BF16, ElementType, numpy_type
 from tract_core.data.stored import let_go
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import lasting
-from tract_cpu.kernels.dots import Grouping, stored
+from tract_cpu.kernels.dots import DotGrouping, stored
 
 _PIECE: Final = 4 << 20
 """Bytes that are packed at once, at the most, where more lie apart."""
 
 
-def in_panels(matrices: Array, width: int, grouping: Grouping | None) -> Array:
+def in_panels(matrices: Array, width: int, grouping: DotGrouping | None) -> Array:
     """Matrices [count, depth, columns] as panels [count, panels, lines, width], zeros where columns are missing.
 
     With ``grouping``, each number is a group of neighbours along the depth, behind whose end there are zeros, in 32

@@ -20,7 +20,7 @@ from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import lasting
 from tract_cpu.draft.lowering import Lowering
-from tract_cpu.kernels.dots import GROUPED, Grouping
+from tract_cpu.kernels.dots import GROUPED, DotGrouping
 from tract_cpu.products.dots import of_narrow
 
 
@@ -71,7 +71,7 @@ class Weights:
 
 
 def packed(
-    lowering: Lowering, weights: Weights, groups: int, width: int, block: int, *, grouping: Grouping | None = None
+    lowering: Lowering, weights: Weights, groups: int, width: int, block: int, *, grouping: DotGrouping | None = None
 ) -> View:
     """The weights as [groups, runs of output channels, ...]: packed by now, or by steps that are added.
 
@@ -94,7 +94,7 @@ def packed(
 
 
 def _in_groups(
-    lowering: Lowering, weights: Weights, runs: tuple[int, int, int], block: int, grouping: Grouping
+    lowering: Lowering, weights: Weights, runs: tuple[int, int, int], block: int, grouping: DotGrouping
 ) -> View:
     """Weights in groups of input channels. ``runs``: groups of channels, runs of each, output channels of these."""
     assert weights.array is not None  # others are packed in no groups
@@ -107,7 +107,7 @@ def _in_groups(
     return lowering.made(shape, GROUPED, made, weights.array)
 
 
-def _grouped(array: Array, runs: tuple[int, int, int], block: int, grouping: Grouping) -> Array:
+def _grouped(array: Array, runs: tuple[int, int, int], block: int, grouping: DotGrouping) -> Array:
     """[output channels, input channels, window] as [groups, runs, places], a place for some neighbouring channels.
 
     Places are in the order in which they are read: blocks, window, channels of a block, output channels of a run.

@@ -8,15 +8,18 @@ from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
-from tract_cpu.kernels.dots import Grouping
+from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.place.chain import PlacedChain
 from tract_cpu.products.weights import Weights
 from tract_cpu.program.form import Form
 
 
 @frozen
-class Axis:
-    """One spatial axis: where it is in the tensors, and how the window moves along it."""
+class WindowAxis:
+    """One spatial axis: its ``place`` in the tensors, and how the window moves along it.
+
+    ``window``: its positions, ``dilation`` apart. ``stride``: from one window to the next. ``before``: the padding.
+    """
 
     place: int
     window: int = 1
@@ -26,7 +29,7 @@ class Axis:
 
 
 @frozen
-class Source:
+class ConvInput:
     """What a convolution reads, in axes as a tensor in blocks has. ``block``: channels that follow each other."""
 
     view: View
@@ -37,19 +40,19 @@ class Source:
 class Parts:
     """All that a convolution is made of.
 
-    ``form``: of the result; ``axes``: the spatial ones; ``has_batch``: whether there are several inputs, along the
-    first axis; ``grouping``: how products are summed in groups of channels.
+    ``source``: what is read; ``form``: of the result; ``axes``: the spatial ones; ``has_batch``: whether there are
+    several inputs, along the first axis; ``grouping``: how products are summed in groups of channels.
     """
 
     form: Form
-    axes: tuple[Axis, ...]
-    source: Source
+    axes: tuple[WindowAxis, ...]
+    source: ConvInput
     weights: Weights
     groups: int
     chain: PlacedChain
     result: View
     has_batch: bool
-    grouping: Grouping | None = None
+    grouping: DotGrouping | None = None
 
     @property
     def depthwise(self) -> bool:

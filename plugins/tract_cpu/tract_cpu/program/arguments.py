@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
-from tract_llvm.program.loops import Loop
+from tract_llvm.program.loops import StridedLoop
 from tract_llvm.program.views import View
 
 from tract_cpu.kernels.kernel import KernelPlan
-from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size
+from tract_cpu.kernels.signature import Each, Item, Memories, Memory, Signature, Size, Sizes
 from tract_cpu.program.program import Argument, NativeStep, Step
-from tract_cpu.program.program import Loop as StepLoop
+from tract_cpu.program.program import ProgramLoop as StepLoop
 
 Given: TypeAlias = "Argument | Sequence[Argument] | Sequence[Mapping[str, Given]]"
 """A value; the values of several arguments; for arguments that come again, those of each thing by their names."""
@@ -24,12 +24,12 @@ def arguments(plan: KernelPlan, /, **given: Given) -> tuple[Argument, ...]:
     return tuple(_in_order(f"kernel {plan.name!r}", plan.signature.items, given))
 
 
-def each_loop(found: Sequence[Loop]) -> list[dict[str, Given]]:
+def each_loop(found: Sequence[StridedLoop]) -> list[dict[str, Given]]:
     """What `Each.loop` wants."""
     return [{"size": loop.size, "strides": loop.strides} for loop in found]
 
 
-def each_target(tensors: Sequence[View], found: Sequence[Loop], axes: Sequence[int]) -> list[dict[str, Given]]:
+def each_target(tensors: Sequence[View], found: Sequence[StridedLoop], axes: Sequence[int]) -> list[dict[str, Given]]:
     """What `Targets.declared` wants of tensors that move along loops, as the strides there say, and axes.
 
     The first strides of a loop are those of a tensor that is none of these.
@@ -51,32 +51,55 @@ def begun(loop: StepLoop, step: Step) -> NativeStep:
     return replace(step, arguments=tuple(found))
 
 
-def _in_order(where: str, items: Sequence[Item], given: Mapping[str, Given]) -> Iterator[Argument]:
+def _in_order(where: str, items: Sequence[Item], given: Mapping[str, Given]) -> list[Argument]:
+    found: list[Any] = []
+    _put(found, where, items, given)
+    return found
+
+
+def _put(found: list[Any], where: str, items: Sequence[Item], given: Mapping[str, Given]) -> None:
+    """Add values by name in the order of items. A model has thousands, so types are looked at by the cheapest means."""
+    if len(given) != len(items):
+        raise TypeError(_other_names(where, items, given))
+    for item in items:
+        value, kind = given.get(item.name, _NONE), type(item)
+        if value is _NONE:
+            raise TypeError(_other_names(where, items, given))
+        if kind is Size or kind is Memory:
+            if type(value) in _SEVERAL:
+                raise TypeError(f"{where}, {item.name} takes one value, not {len(cast('list[Any]', value))}")
+            found.append(value)
+        elif kind is Each:
+            for number, one in enumerate(_several(where, item, value)):
+                if type(one) is not dict:
+                    raise TypeError(f"{where}, {item.name}[{number}] takes names with values")
+                _put(found, f"{where}, {item.name}[{number}]", cast("Each", item).rounds[number], cast("Any", one))
+        else:
+            found.extend(_several(where, item, value))
+            if found and type(found[-1]) is dict:
+                raise TypeError(f"{where}, {item.name} takes values without names")
+
+
+_NONE: Final = object()
+_SEVERAL: Final = (list, tuple)
+
+
+def _several(where: str, item: Item, value: object) -> Sequence[Any]:
+    """The values of an argument that has as many."""
+    wanted = item.count if isinstance(item, Each | Memories | Sizes) else 1
+    if type(value) not in _SEVERAL:
+        raise TypeError(f"{where}, {item.name} takes {wanted} values, not one")
+    if len(several := cast("Sequence[Any]", value)) != wanted:
+        raise TypeError(f"{where}, {item.name} takes {wanted} values, not {len(several)}")
+    return several
+
+
+def _other_names(where: str, items: Sequence[Item], given: Mapping[str, Given]) -> str:
     names = [item.name for item in items]
     if missing := [name for name in names if name not in given]:
-        raise TypeError(f"{where} lacks {', '.join(missing)}")
-    if unknown := [name for name in given if name not in names]:
-        raise TypeError(f"{where} takes no {', '.join(unknown)}, but {', '.join(names)}")
-    for item in items:
-        yield from _values(f"{where}, {item.name}", item, given[item.name])
-
-
-def _values(where: str, item: Item, value: Given) -> Iterator[Argument]:
-    if isinstance(item, Size | Memory):
-        if isinstance(value, Sequence):
-            raise TypeError(f"{where} takes one value, not {len(value)}")
-        yield value
-        return
-    wanted = len(item.rounds) if isinstance(item, Each) else len(item.slots())
-    if not isinstance(value, Sequence) or len(value) != wanted:
-        raise TypeError(f"{where} takes {wanted} values, not {len(value) if isinstance(value, Sequence) else 'one'}")
-    for number, one in enumerate(value):
-        if isinstance(one, Mapping) != isinstance(item, Each):
-            raise TypeError(f"{where}[{number}] takes {'names with values' if isinstance(item, Each) else 'a value'}")
-        if isinstance(one, Mapping):
-            yield from _in_order(f"{where}[{number}]", item.rounds[number] if isinstance(item, Each) else (), one)
-        else:
-            yield one
+        return f"{where} lacks {', '.join(missing)}"
+    unknown = [name for name in given if name not in names]
+    return f"{where} takes no {', '.join(unknown)}, but {', '.join(names)}"
 
 
 def named(signature: Signature, texts: Sequence[str]) -> str:

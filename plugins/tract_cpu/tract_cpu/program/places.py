@@ -30,8 +30,11 @@ class Move:
 
 
 @frozen
-class Part:
-    """Elements of a tensor, from ``offset`` on, counted in elements, of ``bytes`` each. ``move``: how it moves."""
+class TensorPart:
+    """Elements of a tensor, the ``whole``, from ``offset`` on, in elements of ``bytes`` each.
+
+    ``move``: how it moves.
+    """
 
     whole: Storage
     offset: Dim
@@ -53,7 +56,7 @@ class Places:
     """The storages that lie in others."""
 
     def __init__(self) -> None:
-        self.parts: dict[Storage, Part] = {}
+        self.parts: dict[Storage, TensorPart] = {}
 
     def is_same(self, view: View, place: View) -> bool:
         """Whether a tensor lies where it would have to be copied to, both without gaps."""

@@ -143,15 +143,18 @@ def touched(step: Step) -> Iterator[Storage]:
 
 
 @frozen
-class Stage:
-    """What comes after sizes came up in the middle of a run. ``place``: of the step that gives them; their names."""
+class RunStage:
+    """What comes after sizes came up in the middle of a run.
+
+    ``place``: of the step that gives them. ``symbols``: their names.
+    """
 
     place: int
     symbols: frozenset[str]
 
 
 @frozen
-class Loop:
+class ProgramLoop:
     """Steps that are done again, by their places in the program: from ``first``, which begins the loop, to ``last``.
 
     ``moves``: addresses that move from one iteration to the next, by so many bytes, and whether they move back then.
@@ -161,7 +164,7 @@ class Loop:
     last: int
     moves: tuple[tuple[ArgumentPlace, Dim, bool], ...] = ()
 
-    def moving(self, place: ArgumentPlace, step: Dim, back: bool) -> Loop:
+    def moving(self, place: ArgumentPlace, step: Dim, back: bool) -> ProgramLoop:
         """The loop with one more address that moves."""
         return replace(self, moves=(*self.moves, (place, step, back)))
 
@@ -212,10 +215,10 @@ class Program:
     outputs: tuple[View | None, ...]
     views: Mapping[OutletId, View | None]
     blocked: Mapping[OutletId, Blocked]
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[ProgramLoop, ...] = ()
     inlined: tuple[Inlined, ...] = ()
     kept: tuple[Kept, ...] = ()
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[RunStage, ...] = ()
     since: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def hosted(self) -> Iterator[tuple[HostNode, HostStep]]:

@@ -19,10 +19,10 @@ from tract_cpu.program.program import (
     ArgumentPlace,
     Eventual,
     HostStep,
-    Loop,
     NativeStep,
     PassedPlace,
     Program,
+    ProgramLoop,
     ReadStep,
     Step,
     StepNumber,
@@ -111,7 +111,7 @@ def _argument(argument: Argument) -> str:
     return f"eventual({argument.size})" if isinstance(argument, Eventual) else str(argument)
 
 
-def _moves(loop: Loop) -> str:
+def _moves(loop: ProgramLoop) -> str:
     found = [f"argument({one.place},{one.argument}) by {far}{' and back' * back}" for one, far, back in loop.moves]
     return "".join(f"; moves {one}" for one in found)
 

@@ -22,7 +22,7 @@ from tract_cpu.kernels.border import BorderPlan
 from tract_cpu.kernels.conv import ConvPlan, Ring
 from tract_cpu.kernels.pipeline import PipelinePlan
 from tract_cpu.products.direct import NEAR, Candidate, Direct
-from tract_cpu.products.windows import Parts, Source
+from tract_cpu.products.windows import ConvInput, Parts
 from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.program import Argument, NativeStep, Step, touched
 
@@ -40,8 +40,8 @@ _ALIGNED: Final = 64
 
 
 @frozen
-class Pipeline:
-    """Convolutions that one step computes. ``place``: of the step among all."""
+class RowPipeline:
+    """``convs``: convolutions that one step computes, in order. ``place``: of the step among all."""
 
     convs: tuple[Candidate, ...]
     step: NativeStep
@@ -53,7 +53,7 @@ def joined_by_rows(drafted: Drafted, isa: Isa, threads: int) -> Drafted:
     if len(drafted.convs) < 2:
         return drafted
     places = _Places.of(drafted.steps)
-    last: dict[Storage, Pipeline] = {}
+    last: dict[Storage, RowPipeline] = {}
     steps, gone, unseen = list(drafted.steps), set[int](), set[OutletId]()
     for conv in drafted.convs:
         place = places.convs[conv.direct.step().arguments]
@@ -67,7 +67,7 @@ def joined_by_rows(drafted: Drafted, isa: Isa, threads: int) -> Drafted:
         found, convs = steps[place], (*before.convs, conv) if step is not None and before is not None else (conv,)
         assert isinstance(found, NativeStep)  # it computes a convolution
         if conv.stays and _is_regular(conv.direct):
-            last[conv.direct.parts.result.storage] = Pipeline(convs, found, place)
+            last[conv.direct.parts.result.storage] = RowPipeline(convs, found, place)
     blocked = {outlet: one for outlet, one in drafted.blocked.items() if outlet not in unseen}
     return replace(drafted, steps=tuple(steps), blocked=blocked).without(gone)
 
@@ -111,7 +111,7 @@ def _is_regular(conv: Direct) -> bool:
 
 
 def _longer(
-    before: Pipeline, conv: Candidate, step: Step, between: Sequence[Step], machine: _Machine
+    before: RowPipeline, conv: Candidate, step: Step, between: Sequence[Step], machine: _Machine
 ) -> NativeStep | None:
     """The step that computes one convolution more, where that can be and is worth it.
 
@@ -277,7 +277,7 @@ def _elsewhere(parts: Parts, source: View | None, result: View | None) -> Parts:
     if source is not None:
         rows, columns = parts.axes
         axes = (replace(rows, before=0, dilation=1), columns)
-        parts = replace(parts, source=Source(source, parts.source.block), axes=axes)
+        parts = replace(parts, source=ConvInput(source, parts.source.block), axes=axes)
     return parts if result is None else replace(parts, result=result)
 
 

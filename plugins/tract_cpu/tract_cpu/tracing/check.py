@@ -14,7 +14,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.plan import TypedSimplePlan
-from tract_cpu.tracing.refused import Refused
+from tract_cpu.tracing.refused import NotTraced
 
 _SIZES: Final = (3, 5, 7, 4, 6, 9, 2, 8)
 """What symbols are, one after the other."""
@@ -50,7 +50,7 @@ def check_meaning(
             arrays = [_filled(fact, shape, rng, special=special) for fact, shape in zip(facts, shapes, strict=True)]
             tried += _agree(plan, meaning, arrays, values, open_zeros=open_zeros)
     if not tried:
-        raise Refused("no sizes were found on which its meaning could be compared with NumPy's")
+        raise NotTraced("no sizes were found on which its meaning could be compared with NumPy's")
 
 
 def _values(facts: Sequence[TypedFact]) -> Iterator[Mapping[str, int]]:
@@ -101,7 +101,9 @@ def _agree(
         except Exception as error:
             if found is None:
                 return False
-            raise Refused(f"its meaning raises {type(error).__name__}, where native code would not: {error}") from None
+            raise NotTraced(
+                f"its meaning raises {type(error).__name__}, where native code would not: {error}"
+            ) from None
     if found is None:
         return False
     several = results_of(wanted)
@@ -119,7 +121,7 @@ def _compare(found: Array, wanted: Array, *, open_zeros: bool) -> None:
     """Raises Refused where an array is not what it should be."""
     if found.dtype != wanted.dtype or found.shape != wanted.shape:
         sides = f"{wanted.dtype}{list(wanted.shape)}, traced {found.dtype}{list(found.shape)}"
-        raise Refused(f"its meaning gives {sides}")
+        raise NotTraced(f"its meaning gives {sides}")
     if not DatumType.from_numpy(wanted.dtype).is_float():
         wrong = found != wanted
     else:
@@ -134,4 +136,4 @@ def _compare(found: Array, wanted: Array, *, open_zeros: bool) -> None:
             wrong |= (left == 0) & (right == 0) & (np.signbit(left) != np.signbit(right))
     if wrong.any():
         one, right = found[wrong][0], wanted[wrong][0]
-        raise Refused(f"native code would give {one} where its meaning gives {right}")
+        raise NotTraced(f"native code would give {one} where its meaning gives {right}")

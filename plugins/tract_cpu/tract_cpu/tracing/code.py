@@ -23,9 +23,9 @@ from tract_core.dims import TDim
 from tract_core.model.fields import field_names
 from tract_core.model.op import TypedOp
 from tract_core.plugins.keys import Array
-from tract_cpu.tracing.refused import Refused, name_of
+from tract_cpu.tracing.refused import NotTraced, name_of
 from tract_cpu.tracing.table import FUNCTIONS
-from tract_cpu.tracing.traced import Size, Traced
+from tract_cpu.tracing.traced import Traced, TracedSize
 
 _BUILTINS: Final = frozenset({
     "abs", "all", "any", "bool", "dict", "divmod", "enumerate", "filter", "float", "int", "len", "list", "map", "max",
@@ -69,7 +69,7 @@ def _new_array(value: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 def _isinstance(value: Any, kinds: Any) -> bool:
     """``isinstance``, to which what stands for an array is one."""
-    if isinstance(value, (Traced, Size)):
+    if isinstance(value, (Traced, TracedSize)):
         return issubclass(np.ndarray if isinstance(value, Traced) else int, kinds)
     return isinstance(value, kinds)
 
@@ -102,7 +102,7 @@ class Reader:
         if _is_of_core(function):
             return function
         if not isinstance(function, FunctionType):
-            raise Refused(f"its meaning calls {name_of(function)}, which native code does not know")
+            raise NotTraced(f"its meaning calls {name_of(function)}, which native code does not know")
         if id(function) not in self._copies:
             self._copy(function)
         return self._copies[id(function)]
@@ -125,10 +125,10 @@ class Reader:
                 names[name] = _isinstance
             elif name in function.__globals__:
                 if name in changed:
-                    raise Refused(f"its meaning reads the global `{name}`, which a function of its module changes")
+                    raise NotTraced(f"its meaning reads the global `{name}`, which a function of its module changes")
                 names[name] = self.value(name, function.__globals__[name])
             elif not self._is_known_builtin(name):
-                raise Refused(f"its meaning calls {name}, which native code does not know")
+                raise NotTraced(f"its meaning calls {name}, which native code does not know")
 
     def _is_known_builtin(self, name: str) -> bool:
         value = getattr(builtins, name, None)
@@ -145,20 +145,20 @@ class Reader:
             return self._type(value)
         if callable(value):
             return self._callable(value)
-        raise Refused(f"its meaning reads `{name}`, a {type(value).__name__}, which may change")
+        raise NotTraced(f"its meaning reads `{name}`, a {type(value).__name__}, which may change")
 
     def _type(self, value: Any) -> Any:
         kinds: Any = (np.generic, np.dtype, BaseException, Enum, TypedOp)
         if issubclass(value, kinds) or value in (np.finfo, np.iinfo, np.errstate, np.ndarray) or _is_builtin(value):
             return value
-        raise Refused(f"its meaning calls {name_of(value)}, which native code does not know")
+        raise NotTraced(f"its meaning calls {name_of(value)}, which native code does not know")
 
     def _callable(self, value: Any) -> Any:
         module, own = str(getattr(value, "__module__", None) or ""), str(getattr(value, "__name__", ""))
         if value in _INSTEAD:
             return _INSTEAD[value]
         if module.startswith("numpy.random") or isinstance(getattr(value, "__self__", None), np.random.RandomState):
-            raise Refused(f"its meaning draws random numbers: numpy.random.{own}")
+            raise NotTraced(f"its meaning draws random numbers: numpy.random.{own}")
         known = isinstance(value, np.ufunc) or value in FUNCTIONS.others or getattr(math, own, None) is value
         if known or (module.startswith("numpy") and own in _OF_NUMPY) or _is_of_core(value) or _is_builtin(value):
             return value
@@ -183,7 +183,7 @@ class _Module:
     def __getattr__(self, name: str) -> Any:
         try:
             return self._reader.value(f"{self._module.__name__}.{name}", getattr(self._module, name))
-        except Refused as error:
+        except NotTraced as error:
             self._reader.refusal = self._reader.refusal or error.reason
             raise
 
@@ -209,7 +209,7 @@ def check_code(code: CodeType, outer: frozenset[str] | None = None) -> None:
         if one.opname in ("STORE_DEREF", "DELETE_DEREF") and one.argval in outer:
             told = "changes `{}`, which is not its own"
         if told is not None:
-            raise Refused(f"its meaning {told.format(one.argval)}")
+            raise NotTraced(f"its meaning {told.format(one.argval)}")
     for inner in _inside(code):
         check_code(inner, outer & frozenset(inner.co_freevars))
 
@@ -249,7 +249,7 @@ def check_operator(op: TypedOp, names: frozenset[str], reader: Reader) -> None:
     for name in field_names(op):
         if not stays(getattr(op, name)):
             found = type(getattr(op, name)).__name__
-            raise Refused(f"its meaning may read the field `{name}`, a {found}, which may change")
+            raise NotTraced(f"its meaning may read the field `{name}`, a {found}, which may change")
     for name in sorted(names - set(field_names(op))):
         found = next((vars(one)[name] for one in type(op).__mro__ if name in vars(one) and one is not TypedOp), None)
         if isinstance(found, property):

@@ -20,7 +20,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import REFERENCE, STATE
 from tract_cpu.tracing.check import check_meaning, results_of
 from tract_cpu.tracing.code import Reader, check_operator, names_in
-from tract_cpu.tracing.refused import Refused
+from tract_cpu.tracing.refused import NotTraced
 from tract_cpu.tracing.table import FUNCTIONS
 from tract_cpu.tracing.trace import Trace
 from tract_cpu.tracing.traced import Traced
@@ -54,7 +54,7 @@ def meaning_of(model: TypedModel, op: TypedOp, facts: Sequence[TypedFact]) -> Me
         return found
     try:
         found = Meaning(function, _traced(model, op, function, facts))
-    except Refused as error:
+    except NotTraced as error:
         found = Meaning(function, why=error.reason)
     except LimitExceeded as error:  # another time, there may be more room
         return Meaning(function, why=f"its meaning is beyond what the limits allow: {error.problem}")
@@ -90,7 +90,7 @@ def _traced(model: TypedModel, op: TypedOp, function: Any, facts: Sequence[Typed
     results = _called(trace, reader, copied, op, sources)
     body.set_outputs(_outlets(trace, op, facts, results_of(results)))
     if len(body.nodes) > MOST_NODES:
-        raise Refused(f"its meaning is {len(body.nodes)} operators, more than {MOST_NODES}")
+        raise NotTraced(f"its meaning is {len(body.nodes)} operators, more than {MOST_NODES}")
     _check_conditions(model, body)
     check_meaning(body, partial(function, op), facts, open_zeros=trace.open_zeros)
     return body
@@ -105,7 +105,7 @@ def _called(trace: Trace, reader: Reader, function: Any, op: TypedOp, sources: S
             found = error
     refusal = trace.refusal or reader.refusal
     if refusal is not None:
-        raise Refused(refusal)
+        raise NotTraced(refusal)
     if isinstance(found, Exception):
         raise found
     return found
@@ -113,27 +113,27 @@ def _called(trace: Trace, reader: Reader, function: Any, op: TypedOp, sources: S
 
 def _check_op(model: TypedModel, op: TypedOp, facts: Sequence[TypedFact]) -> None:
     if model.registry[STATE].find(type(op)) is not None or not op.pure or op.draws:
-        raise Refused("it keeps state, or gives other results for equal inputs")
+        raise NotTraced("it keeps state, or gives other results for equal inputs")
     if bodies_of(op) or op.checks or op.announces or op.judges:
-        raise Refused("it refuses runs, or tells sizes, by what it finds in its inputs")
+        raise NotTraced("it refuses runs, or tells sizes, by what it finds in its inputs")
     if symbols_in(op):
-        raise Refused("its attributes hold sizes that only a run knows")
+        raise NotTraced("its attributes hold sizes that only a run knows")
     for fact in facts:
         kind = fact.datum_type
         if not isinstance(kind, DatumType) or not (kind.is_bool() or kind.is_integer() or kind.is_float()):
-            raise Refused(f"its meaning is of {kind.short}, of which native code knows no functions")
+            raise NotTraced(f"its meaning is of {kind.short}, of which native code knows no functions")
 
 
 def _outlets(trace: Trace, op: TypedOp, facts: Sequence[TypedFact], results: Sequence[Any]) -> list[Any]:
     """The results as outlets. Raises Refused where they are not what the operator announced."""
     wanted = op.output_facts(facts)
     if len(results) != len(wanted):
-        raise Refused(f"its meaning gives {len(results)} results, its output_facts say {len(wanted)}")
+        raise NotTraced(f"its meaning gives {len(results)} results, its output_facts say {len(wanted)}")
     outlets = [trace.array(one).outlet for one in results]
     for outlet, fact in zip(outlets, wanted, strict=True):
         found = trace.wire.fact(outlet)
         if found.datum_type != fact.datum_type or ShapeFact(found.shape).same(fact.shape) is not True:
-            raise Refused(f"its meaning gives {found.without_value()}, its output_facts say {fact}")
+            raise NotTraced(f"its meaning gives {found.without_value()}, its output_facts say {fact}")
     return outlets
 
 
@@ -141,4 +141,4 @@ def _check_conditions(model: TypedModel, body: TypedModel) -> None:
     """Raises Refused where the graph wants something of sizes that the model does not want."""
     for condition, _ in body.conditions:
         if not model.conditions.answer(condition, model.symbols):
-            raise Refused(f"its meaning wants this of sizes, which differ from run to run: {condition}")
+            raise NotTraced(f"its meaning wants this of sizes, which differ from run to run: {condition}")

@@ -13,7 +13,7 @@ _NOT_THEIRS: Final = (str(Path(__file__).parent), str(Path(np.__file__).parent))
 """Folders whose functions are between a line of a meaning and what it comes to."""
 
 
-class Refused(Exception):
+class NotTraced(Exception):
     """A meaning that is left to the host. ``reason``: a sentence about "its meaning", for `explain()`."""
 
     def __init__(self, reason: str) -> None:

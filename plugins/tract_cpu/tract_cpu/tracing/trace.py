@@ -18,8 +18,8 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.check import CheckShape
 from tract_core.ops.node_wiring import NodeWiring
-from tract_cpu.tracing.refused import Refused, line_here, name_of
-from tract_cpu.tracing.traced import Size, Traced, listed
+from tract_cpu.tracing.refused import NotTraced, line_here, name_of
+from tract_cpu.tracing.traced import Traced, TracedSize, listed
 
 KNOWN = "biuf"
 """The kinds of types of NumPy that meanings compute with; other types are only converted."""
@@ -56,7 +56,7 @@ class Trace:
     def refuse(self, reason: str) -> NoReturn:
         """Raises Refused."""
         self.refusal = self.refusal or reason
-        raise Refused(reason)
+        raise NotTraced(reason)
 
     def refuse_look(self) -> NoReturn:
         """Raises Refused, as the meaning wants to know elements."""
@@ -116,7 +116,7 @@ class Trace:
 
     def type_for_numpy(self, value: Any) -> Any:
         """What ``ufunc.resolve_dtypes`` wants to hear of an operand: ``int`` and ``float`` for numbers of Python."""
-        if isinstance(value, Size):
+        if isinstance(value, TracedSize):
             return int
         if type(value) in (int, float):
             return float if isinstance(value, float) else int
@@ -126,7 +126,7 @@ class Trace:
         """What ``numpy.result_type`` wants to hear of an operand."""
         if isinstance(value, Traced):
             return value.dtype
-        if isinstance(value, Size):
+        if isinstance(value, TracedSize):
             return 0
         return value if type(value) in (int, float) else np.asarray(value).dtype
 
@@ -138,7 +138,7 @@ class Trace:
         """A value in an element type. What does not fit raises what NumPy raises."""
         if isinstance(value, Traced):
             return self.cast(value.outlet, dtype)
-        if isinstance(value, Size):
+        if isinstance(value, TracedSize):
             return self.cast(self.wire.const(value.dim), dtype)
         found = np.asarray(value, dtype) if type(value) in (int, float) else np.asarray(value).astype(dtype)
         self.known(found.dtype)

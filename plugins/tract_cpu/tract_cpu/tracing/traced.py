@@ -69,9 +69,9 @@ class Traced:
         return self.trace.dtype(self.outlet)
 
     @property
-    def shape(self) -> tuple[int | Size, ...]:
-        """The sizes; those that differ from run to run as `Size`."""
-        return tuple(Size.of(self.trace, size) for size in self.trace.shape(self.outlet))
+    def shape(self) -> tuple[int | TracedSize, ...]:
+        """The sizes; those that differ from run to run as `TracedSize`."""
+        return tuple(TracedSize.of(self.trace, size) for size in self.trace.shape(self.outlet))
 
     @property
     def ndim(self) -> int:
@@ -79,9 +79,9 @@ class Traced:
         return len(self.trace.shape(self.outlet))
 
     @property
-    def size(self) -> int | Size:
+    def size(self) -> int | TracedSize:
         """The number of elements."""
-        return Size.of(self.trace, product(self.trace.shape(self.outlet)))
+        return TracedSize.of(self.trace, product(self.trace.shape(self.outlet)))
 
     @property
     def itemsize(self) -> int:
@@ -155,7 +155,7 @@ class Traced:
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Traced]:
-        if isinstance(self.shape[0], Size):
+        if isinstance(self.shape[0], TracedSize):
             self.trace.refuse(f"its meaning loops over a symbolic size: {line_here()}")
         return (self[place] for place in range(len(self)))
 
@@ -255,7 +255,7 @@ for _name in _LOOKS:
     setattr(Traced, _name, _look)
 
 
-class Size:
+class TracedSize:
     """A size that differs from run to run: it is computed with, and compared where every run gives one answer."""
 
     __hash__ = None  # type: ignore[assignment] - as no number is known
@@ -264,9 +264,9 @@ class Size:
         self.trace, self.dim = trace, dim
 
     @staticmethod
-    def of(trace: Trace, dim: Dim) -> int | Size:
+    def of(trace: Trace, dim: Dim) -> int | TracedSize:
         """A number where it is one."""
-        return Size(trace, dim) if is_symbolic(dim) else int(dim)  # type: ignore[arg-type] - it is a number then
+        return TracedSize(trace, dim) if is_symbolic(dim) else int(dim)  # type: ignore[arg-type] - it is a number then
 
     def _number(self, *_: Any) -> NoReturn:
         self.trace.refuse_size()
@@ -275,15 +275,15 @@ class Size:
         """A size where the other is one, else what NumPy makes of an array, or of a number of Python."""
         if isinstance(other, Traced):
             return NotImplemented
-        if isinstance(other, Size) or type(other) is int:
-            return Size.of(self.trace, compute(self.dim, other.dim if isinstance(other, Size) else other))
+        if isinstance(other, TracedSize) or type(other) is int:
+            return TracedSize.of(self.trace, compute(self.dim, other.dim if isinstance(other, TracedSize) else other))
         return self._number()
 
     def _answer(self, other: Any, ask: Callable[[Any, Any], bool | None]) -> Any:
         if isinstance(other, Traced):
             return NotImplemented
-        known = isinstance(other, Size) or type(other) is int
-        found = ask(self.dim, other.dim if isinstance(other, Size) else other) if known else None
+        known = isinstance(other, TracedSize) or type(other) is int
+        found = ask(self.dim, other.dim if isinstance(other, TracedSize) else other) if known else None
         return self._number() if found is None else found
 
     def __add__(self, other: Any) -> Any:

@@ -17,7 +17,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.binary import Sub
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Exp
-from tract_cuda.group.grouping import CudaGrouping
+from tract_cuda.group.grouping import CudaGrouper
 from tract_cuda.group.groups import Epilogue
 
 FEW: Final = 16
@@ -50,7 +50,7 @@ class Attention(Epilogue):
         yield from Epilogue.notes(self, model)
 
 
-def waits(grouping: CudaGrouping, node: TypedNode) -> bool:
+def waits(grouping: CudaGrouper, node: TypedNode) -> bool:
     """Whether a product waits for that which mixes values by its softmax."""
     elements = grouping.model.registry[ELEMENTS]
 
@@ -60,7 +60,7 @@ def waits(grouping: CudaGrouping, node: TypedNode) -> bool:
     return wait_for_mix(grouping, node.id, lambda one: _fits(grouping, one), passes)
 
 
-def attention_of(grouping: CudaGrouping, node: TypedNode, chain: Chain) -> Attention | None:
+def attention_of(grouping: CudaGrouper, node: TypedNode, chain: Chain) -> Attention | None:
     """The attention that begins with a product and the element-wise nodes behind it, if there are kernels for it."""
     model, element = grouping.model, chain.expression.result
     axes = attention_behind(grouping, node.id, chain.outlet, lambda one: _fits(grouping, one))
@@ -89,7 +89,7 @@ def powers_of(model: TypedModel, element: ElementType) -> Expression | None:
     return Expression(both, (Apply(Sub(), (0, 1), element, less.emit), Apply(Exp(), (2,), element, exp.emit)))
 
 
-def _fits(grouping: CudaGrouping, node: TypedNode) -> bool:
+def _fits(grouping: CudaGrouper, node: TypedNode) -> bool:
     return grouping.known.fits(node) and node.id not in grouping.refused
 
 

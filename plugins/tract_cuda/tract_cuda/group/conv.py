@@ -13,7 +13,7 @@ from tract_core.ops.binary import Add
 from tract_core.ops.conv import Conv, sum_type
 from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
-from tract_cuda.group.grouping import CudaGrouping
+from tract_cuda.group.grouping import CudaGrouper
 from tract_cuda.group.groups import Convolved
 from tract_cuda.table import STARTS
 
@@ -21,7 +21,7 @@ ROWS = Rows()
 
 
 @ROWS.row(STARTS, Conv)
-def group_conv(op: Conv, grouping: CudaGrouping, node: TypedNode) -> Convolved | None:
+def group_conv(op: Conv, grouping: CudaGrouper, node: TypedNode) -> Convolved | None:
     """A convolution, with the chain behind it."""
     start = biased(op, grouping.model, node)
     if start is None:

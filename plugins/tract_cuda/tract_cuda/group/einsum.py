@@ -14,7 +14,7 @@ from tract_core.ops.einsum import EinSum
 from tract_core.ops.expect import wide
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.attention import Attention, attention_of, waits
-from tract_cuda.group.grouping import CudaGrouping
+from tract_cuda.group.grouping import CudaGrouper
 from tract_cuda.group.groups import Products
 from tract_cuda.table import STARTS
 
@@ -22,7 +22,7 @@ ROWS = Rows()
 
 
 @ROWS.row(STARTS, EinSum)
-def group_product(op: EinSum, grouping: CudaGrouping, node: TypedNode) -> Products | Attention | None:
+def group_product(op: EinSum, grouping: CudaGrouper, node: TypedNode) -> Products | Attention | None:
     """A product of two, with the chain behind it; or with all of an attention."""
     start = product_of(op, grouping.model, node)
     if start is None or waits(grouping, node):

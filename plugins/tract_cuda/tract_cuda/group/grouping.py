@@ -16,7 +16,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.axis import AxisOp
 from tract_core.runtime.host import HostNode
-from tract_cuda.group.groups import Alone, Elements, Host, Rows
+from tract_cuda.group.groups import Alone, Elements, Host, Reduced
 from tract_cuda.lowering import Target
 from tract_cuda.table import CUDA, STARTS
 
@@ -31,7 +31,7 @@ class CudaKnown(Known):
         return self.model.registry[CUDA].find(type(op)) is not None
 
 
-class CudaGrouping(Walk):
+class CudaGrouper(Walk):
     """Puts nodes into groups by the table ``cuda_groups``.
 
     What has no row there, or makes no group, is alone where ``cuda`` has a row for it; or it begins a program for rows
@@ -90,6 +90,6 @@ class CudaGrouping(Walk):
         """A program for rows; where nothing is reduced, a chain."""
         region = region_from(self, node.id, plain(self.known))
         if region is not None:
-            return Rows(region.nodes, region)
+            return Reduced(region.nodes, region)
         chain = chain_from(self, node.id, plain(self.known))
         return None if chain is None else Elements(chain.nodes, chain)

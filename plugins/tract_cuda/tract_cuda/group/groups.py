@@ -55,7 +55,7 @@ class Elements(Epilogue):
 
 
 @frozen
-class Rows(Group):
+class Reduced(Group):
     """Nodes that reduce, and compute elements, along the same axes."""
 
     region: Region

@@ -13,7 +13,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
 from tract_core.plugins.tables import Rows
-from tract_cuda.group.grouping import CudaGrouping
+from tract_cuda.group.grouping import CudaGrouper
 from tract_cuda.group.groups import Scaled
 from tract_cuda.table import STARTS
 
@@ -24,7 +24,7 @@ _WIDEST: Final = 32
 
 
 @ROWS.row(STARTS, QuantizeLinear, DequantizeLinear)
-def group_linear(op: QuantizeLinear | DequantizeLinear, grouping: CudaGrouping, node: TypedNode) -> Scaled | None:
+def group_linear(op: QuantizeLinear | DequantizeLinear, grouping: CudaGrouper, node: TypedNode) -> Scaled | None:
     """The chain that begins with the operator."""
     start = converting(op, grouping.model, node)
     if start is None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from math import floor as floored
-from typing import Final
 
 from tract_llvm.functions.interpolate import weight_of
+from tract_llvm.functions.places import inside, on_axis
 from tract_llvm.functions.rounding import floor, whole
-from tract_llvm.language.function import where
 from tract_llvm.language.types import F64, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_core.ops.grid_sample import CUBIC_COEFFICIENT, FARTHEST, PaddingMode
+from tract_core.ops.grid_sample import CUBIC_COEFFICIENT, PaddingMode
 from tract_core.ops.interpolate import Interpolator
 from tract_cuda.kernels.positions import THREADS, place, strided
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
@@ -74,29 +73,19 @@ class GridSamplePlan:
     def _taps(self, k: Kernel, axis: int, coordinate: Value) -> list[Tap]:
         """What is read along an axis."""
         reach, size, end = self.mode.reach, k.size(f"input{axis}"), k.convert(k.size(f"input{axis}"), F64)
-        at = self._place(coordinate, end)
+        at = on_axis(coordinate, end, self.padding, align_corners=self.align_corners)
         begin = (whole if self.mode is Interpolator.NEAREST else floor)(at)
         found = list[Tap]()
         for tap in range(reach):
             index = begin + float(floored(-reach / 2) + 1 + tap)
             weight = weight_of(self.mode, index - at, CUBIC_COEFFICIENT)
-            inside = k.convert(_INSIDE[self.padding](index, end, self.align_corners), k.positions)
+            element = inside(index, end, self.padding, align_corners=self.align_corners)
             is_there = (index >= 0.0) & (index < end)
             if self.padding is not PaddingMode.ZEROS:
                 is_there = size.equals(size)
-            found.append((inside * k.size(f"image.{2 + axis}"), is_there, k.convert(weight, self.element.computed)))
+            place = k.convert(element, k.positions) * k.size(f"image.{2 + axis}")
+            found.append((place, is_there, k.convert(weight, self.element.computed)))
         return found
-
-    def _place(self, coordinate: Value, size: Value) -> Value:
-        """Where a coordinate is, in elements."""
-        has_end = self.padding is not PaddingMode.REFLECTION
-        is_somewhere = coordinate.equals(coordinate) if has_end else (coordinate - coordinate).equals(0.0)
-        coordinate = where(is_somewhere, coordinate, -1.0)
-        if self.align_corners:
-            found = (coordinate + 1.0) / 2.0 * (size - 1.0)
-        else:
-            found = ((coordinate + 1.0) * size - 1.0) / 2.0
-        return where(found >= -FARTHEST, where(found < FARTHEST, found, FARTHEST), -FARTHEST)
 
     def _sum(self, k: Kernel, along: Sequence[Sequence[Tap]], begin: Value, is_there: Value) -> Value:
         """The elements that are read along the first axis and those behind it, times their weights, added up."""
@@ -109,30 +98,3 @@ class GridSamplePlan:
         for offset, there, weight in along[0]:
             total = weight.times_plus(self._sum(k, along[1:], begin + offset, is_there & there), total)
         return total
-
-
-def _clamp(index: Value, size: Value, align_corners: bool) -> Value:
-    low = where(index > 0.0, index, 0.0)
-    return where(low < size, low, size - 1.0)
-
-
-def _reflect(index: Value, size: Value, align_corners: bool) -> Value:
-    """Of whole numbers below 2**53, where the quotient tells all whole numbers apart."""
-    if align_corners:
-        period = where(size > 1.0, (size - 1.0) * 2.0, 1.0)
-        return size - 1.0 - size.function.intrinsic("fabs", _modulo(index, period) - (size - 1.0))
-    rest = _modulo(index, size * 2.0)
-    mirrored = size * 2.0 - 1.0 - rest
-    return where(rest < mirrored, rest, mirrored)
-
-
-def _modulo(number: Value, period: Value) -> Value:
-    return number - period * floor(number / period)
-
-
-_INSIDE: Final[Mapping[PaddingMode, Callable[[Value, Value, bool], Value]]] = {
-    PaddingMode.ZEROS: _clamp,
-    PaddingMode.BORDER: _clamp,
-    PaddingMode.REFLECTION: _reflect,
-}
-"""Which element is read for a whole number, which may lie outside of the axis."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tract_llvm.language.types import F64, I32, I64, ElementType
-from tract_llvm.language.values import Value
+from tract_llvm.functions.counting import are_so_many
+from tract_llvm.language.types import I32, ElementType
 
 from tract_core.frozen import frozen
 from tract_cuda.kernels.gather import refuse
 from tract_cuda.kernels.positions import THREADS
 from tract_cuda.language.kernel import Kernel, Parameter
-
-_FAR: Final = 1 << 60
-"""Integers from here on are refused, as differences might not fit."""
 
 _BOUNDS: Final = ("start", "end", "step")
 
@@ -45,25 +42,7 @@ class RangePlan:
         """result[i] = start + i * step. Refuses where that does not end where it should, after so many steps."""
         number, length = k.block() * THREADS + k.thread(), k.size("length")
         start, end, step = (k.memory(name)[0] for name in _BOUNDS)
-        counted = self._floats if self.element.kind == "f" else self._integers
-        with k.when(~counted(k, (start, end, step), length)):
+        with k.when(~are_so_many(k, self.element, (start, end, step), length)):
             refuse(k)
         with k.when(number < length):
             k.memory("result")[number] = k.convert(number, self.element.computed) * step + start
-
-    def _integers(self, k: Kernel, bounds: tuple[Value, ...], length: Value) -> Value:
-        """Whether there are so many numbers for sure."""
-        start, end, step = (k.convert(one, I64) for one in bounds)
-        near = [(one < _FAR) & (one > -_FAR) for one in (start, end, step)]
-        up = step > 0
-        size, way = k.select(up, step, -step), k.select(up, end - start, start - end)
-        some = k.select(size.equals(0), size.like(1), size)
-        count = k.select(way > 0, (way + some - 1) // some, 0)
-        return near[0] & near[1] & near[2] & size.differs(0) & count.equals(k.convert(length, I64))
-
-    def _floats(self, k: Kernel, bounds: tuple[Value, ...], length: Value) -> Value:
-        """The same; a number of steps that is none equals no length."""
-        start, end, step = (k.convert(one, F64) for one in bounds)
-        count = k.intrinsic("ceil", (end - start) / step)
-        count = k.select(count < 0, count.like(0), count)
-        return step.differs(0) & count.equals(k.convert(length, F64)) & (count < float(_FAR))

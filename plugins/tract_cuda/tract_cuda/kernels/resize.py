@@ -6,11 +6,12 @@ sizes of an axis are known, its tables are constants; else a kernel fills them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from tract_llvm.functions.interpolate import weight_of
-from tract_llvm.functions.rounding import ceil, floor, whole
+from tract_llvm.functions.places import NEAREST
+from tract_llvm.functions.rounding import floor, whole
 from tract_llvm.language.function import where
 from tract_llvm.language.types import F64, I64, ElementType
 from tract_llvm.language.values import Value
@@ -20,13 +21,6 @@ from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import NearestMode
 from tract_cuda.kernels.positions import THREADS, counted, place, position, strided
 from tract_cuda.language.kernel import Kernel, Parameter
-
-_NEAREST: Final[Mapping[NearestMode, Callable[[Value], Value]]] = {
-    NearestMode.ROUND_PREFER_FLOOR: lambda place: ceil(place - 0.5),
-    NearestMode.ROUND_PREFER_CEIL: lambda place: floor(place + 0.5),
-    NearestMode.FLOOR: floor,
-    NearestMode.CEIL: ceil,
-}
 
 COUNTED: Final = ("stays", "reach_top", "reach_bottom")
 """Whether an axis stays as it is, when one element is read, and else how far away elements are, as a fraction."""
@@ -82,7 +76,7 @@ class TapsPlan:
             spot = k.convert(start + stride * k.convert(number, I64), F64) / k.convert(bottom, F64)
             first, indices = number * taps, k.memory("indices")
             if self.nearest is not None:
-                indices[first] = _inside(k.convert(_NEAREST[self.nearest](spot), I64), size)
+                indices[first] = _inside(k.convert(NEAREST[self.nearest](spot), I64), size)
             else:
                 self._blend(k, spot, size, (first, taps, reach / (self.mode.reach / 2)))
             if self.crops:

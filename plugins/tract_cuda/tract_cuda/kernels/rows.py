@@ -23,7 +23,7 @@ from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
 
 @frozen
-class Tensor:
+class RowTensor:
     """What is read or written. ``move``: how it moves along the lanes, ``stays``, ``next`` or ``far``."""
 
     element: ElementType
@@ -56,7 +56,7 @@ class RowsPlan:
     """
 
     steps: tuple[RowStep, ...]
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[RowTensor, ...]
     passes: tuple[Pass, ...]
     last: tuple[int, ...]
     results: tuple[tuple[int, int], ...]

@@ -6,32 +6,23 @@ Where the order counts, lists are sorted. Then one thread for each element of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from tract_llvm.elements.binary import add, larger, multiply, smaller
 from tract_llvm.elements.expressions import rounded
+from tract_llvm.elements.scatter import COMBINED
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import Variable, where
 from tract_llvm.language.types import I32, I64, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_core.ops.binary import Add, Max, Min, Mul
 from tract_cuda.kernels.gather import named, named_place, refuse
 from tract_cuda.kernels.positions import THREADS, counted, place, position, strided
 from tract_cuda.language.kernel import Kernel, Parameter
 
 NONE: Final = -1
 """Stands for no update: the end of a list."""
-
-COMBINED: Final[Mapping[str, Callable[[Value, Value], Value]]] = {
-    "add": lambda old, new: add(Add(), old, new),
-    "mul": lambda old, new: multiply(Mul(), old, new),
-    "min": lambda old, new: smaller(Min(), old, new),
-    "max": lambda old, new: larger(Max(), old, new),
-}
-"""What stands in a place after it was written to, by the name of the reduction."""
 
 
 @frozen

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.convert import from_memory, stored_type, to_memory
-from tract_llvm.language.function import POINTER, Function
-from tract_llvm.language.types import I32, I64, U32, ElementType, ir_type
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import I32, I64, POINTER, U32, ElementType, ir_type
 from tract_llvm.language.values import Value
 from tract_llvm.llvm import ir
 
@@ -190,7 +190,7 @@ class Kernel(Function):
             self._shared.linkage, self._shared.align = "external", SHARED_ALIGNMENT
         begin = self._shared.gep([ir.Constant(ir.IntType(32), 0), ir.Constant(ir.IntType(32), byte)])
         with self.builder.goto_entry_block():  # whoever asks for it first, in a branch, say
-            return self.builder.addrspacecast(begin, POINTER)
+            return self.builder.addrspacecast(begin, ir_type(POINTER))
 
     def read(self, memory: Buffer, place: Value | int, lanes: int) -> Value:
         """``lanes`` elements from a place on, at once: the place is a multiple of ``lanes``, as the memory's."""

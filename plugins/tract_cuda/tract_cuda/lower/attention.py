@@ -7,7 +7,7 @@ from math import prod
 from typing import Final
 
 from tract_llvm.language.types import BF16, F16
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View
 
 from tract_core.compile.attention import sizes_of_axes
@@ -75,7 +75,7 @@ class _Placed:
     found: Attention
     views: Sequence[View]
     at: Sequence[Strides]
-    loops: Sequence[Loop]
+    loops: Sequence[StridedLoop]
     sizes: Mapping[str, Dim]
 
     def plan(self, multiprocessors: int) -> tuple[AttentionPlan | AttentionMmaPlan, int]:

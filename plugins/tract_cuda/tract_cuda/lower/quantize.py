@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Final
-
 from tract_llvm.fuse.chain import Chain
-from tract_llvm.program.views import View
+from tract_llvm.program.scales import along_axis, by_blocks
 
-from tract_core.dims import Dim
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.groups import Scaled
@@ -21,9 +16,6 @@ from tract_cuda.positions import launch_over, loops_over
 from tract_cuda.table import CUDA, KINDS
 
 ROWS = Rows()
-
-_PARAMETERS: Final = {1, 2}
-"""Which inputs are scale and zero point."""
 
 
 @ROWS.row(CUDA, QuantizeLinear, DequantizeLinear)
@@ -49,50 +41,11 @@ def _lower(op: QuantizeLinear | DequantizeLinear, site: Site, chain: Chain) -> N
     shape = tuple(lowering.model.outlet_fact(chain.outlet).shape)
     in_blocks = bool(op.block and views[1].shape)
     if not in_blocks:
-        views[1:3] = [_along(view, op.axis, shape) for view in views[1:3]]
+        views[1:3] = [along_axis(view, op.axis, shape) for view in views[1:3]]
     views[3:] = [view.stretched(shape) for view in views[3:]]
     tensors = (*views, lowering.new_like(chain.outlet, views[0]))
-    for part in _parts(tensors, op.axis, op.block) if in_blocks else [tensors]:
+    for part in by_blocks(tensors, op.axis, op.block) if in_blocks else [tensors]:
         lowering.steps.append(map_launch(chain.expression, part[:-1], part[-1], site.group.nodes))
-
-
-def _parts(tensors: Sequence[View], axis: int, block: int) -> Iterator[tuple[View, ...]]:
-    """Tensors of which the second and the third have one position of an axis for every block of the others.
-
-    Blocks and the positions in them are two axes: of all blocks that are whole, then of what is left.
-    """
-    size = tensors[-1].shape[axis]
-    whole, rest = size // block, size % block
-    for first, count, length in [(0, whole, block), (whole, 1, rest)][: 1 if rest == 0 else 2]:
-        yield tuple(
-            _split(view.part(axis, first, count), axis, length, 0)
-            if slot in _PARAMETERS
-            else _split(view.part(axis, first * block, count), axis, length, block)
-            for slot, view in enumerate(tensors)
-        )
-
-
-def _split(view: View, axis: int, length: Dim, apart: int) -> View:
-    """Every position of an axis is the first of so many, which the next axis has.
-
-    The next position is so many ``apart`` in the tensor, 0 where all of them are the same one.
-    """
-    stride = view.strides[axis]
-    strides = (stride * apart, stride) if apart else (stride, 0)
-    return replace(
-        view,
-        shape=(*view.shape[: axis + 1], length, *view.shape[axis + 1 :]),
-        strides=(*view.strides[:axis], *strides, *view.strides[axis + 1 :]),
-    )
-
-
-def _along(view: View, axis: int, shape: tuple[Dim, ...]) -> View:
-    """One number for all elements, or one per position of an axis, stretched to a shape."""
-    if not view.shape:
-        return view.stretched(shape)
-    behind = len(shape) - 1 - axis
-    placed = replace(view, shape=(*view.shape, *[1] * behind), strides=(*view.strides, *[0] * behind))
-    return placed.stretched(shape)
 
 
 @ROWS.row(CUDA, LookupTable)

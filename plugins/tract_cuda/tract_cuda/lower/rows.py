@@ -11,7 +11,7 @@ from tract_llvm.fuse.nest import Number
 from tract_llvm.fuse.region import Operand, Region
 from tract_llvm.fuse.steps import Fold
 from tract_llvm.language.types import numpy_type
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View, memory_order
 
 from tract_core.compile.groups import given_by
@@ -19,11 +19,11 @@ from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
-from tract_cuda.group.groups import Rows as RowsGroup
+from tract_cuda.group.groups import Reduced as RowsGroup
 from tract_cuda.group.passes import Scheduled, Timed, scheduled
 from tract_cuda.kernels.reduce import Spread, kept_types
 from tract_cuda.kernels.reduce_pieces import MergedPlan, PiecesPlan, kept_of
-from tract_cuda.kernels.rows import Pass, RowsPlan, Tensor
+from tract_cuda.kernels.rows import Pass, RowsPlan, RowTensor
 from tract_cuda.language.arch import MOST_THREADS, WARP
 from tract_cuda.lowering import Lowering, Site
 from tract_cuda.maps import lanes_along, move_of
@@ -171,8 +171,8 @@ class _Loops:
     """
 
     views: tuple[View, ...]
-    outer: tuple[Loop, ...]
-    inner: tuple[Loop, ...]
+    outer: tuple[StridedLoop, ...]
+    inner: tuple[StridedLoop, ...]
     steps: tuple[Dim, ...]
     length: Dim
     spread: Spread
@@ -188,7 +188,7 @@ class _Loops:
         lanes = lanes_along(views, [*others, *along]) if along else 1
         steps = along[-1].strides if along else (0,) * len(views)
         if along:
-            along[-1] = Loop(along[-1].size // lanes, tuple(stride * lanes for stride in steps))
+            along[-1] = StridedLoop(along[-1].size // lanes, tuple(stride * lanes for stride in steps))
         rows, count = (product(one.size for one in loops) for loops in (outer, inner))
         machine = _Machine(multiprocessors, kept_bytes)
         spread = machine.across(rows, count, lanes) if across else machine.along(rows, count, lanes)
@@ -205,7 +205,9 @@ class _Loops:
         rows = product(one.size for one in outer)
         spread, steps = _Machine(multiprocessors, kept_bytes).across(rows, pieces, 1), (0,) * len(views)
         length = product(region.shape[axis] for axis in region.axes)
-        return _Loops(tuple(views), tuple(outer), (Loop(pieces, steps),), steps, length, spread, (), longer=False)
+        return _Loops(
+            tuple(views), tuple(outer), (StridedLoop(pieces, steps),), steps, length, spread, (), longer=False
+        )
 
     def pieces(self, multiprocessors: int) -> int:
         """How many pieces a row is best cut into, so that all multiprocessors have something to do."""
@@ -229,10 +231,10 @@ class _Loops:
         """Whether all threads hold as many vectors."""
         return len(self.slots) == 1 and self.count == self.spread.parts * self.slots[0]
 
-    def tensors(self) -> tuple[Tensor, ...]:
+    def tensors(self) -> tuple[RowTensor, ...]:
         """How each moves along the lanes; no matter where there is one lane."""
         moves = [move_of(step) if self.spread.vector else "far" for step in self.steps]
-        return tuple(Tensor(view.element, move) for view, move in zip(self.views, moves, strict=True))
+        return tuple(RowTensor(view.element, move) for view, move in zip(self.views, moves, strict=True))
 
     def given(self) -> dict[str, View | Dim]:
         """What the kernel is called with."""
@@ -246,7 +248,7 @@ class _Loops:
         return found
 
 
-def _both(region: Region, views: Sequence[View]) -> tuple[list[Loop], list[Loop]]:
+def _both(region: Region, views: Sequence[View]) -> tuple[list[StridedLoop], list[StridedLoop]]:
     """The loops over a row, and over rows."""
     order = _order(region, views)
     inner, outer = ([axis for axis in order if (axis in region.axes) == within] for within in (True, False))
@@ -260,12 +262,12 @@ def _order(region: Region, views: Sequence[View]) -> list[int]:
     return list(range(len(region.shape))) if found is None else list(found)
 
 
-def _loops(views: Sequence[View], axes: Sequence[int]) -> list[Loop]:
+def _loops(views: Sequence[View], axes: Sequence[int]) -> list[StridedLoop]:
     shape = views[0].shape
     return collapsed([shape[axis] for axis in axes], [[one.strides[axis] for axis in axes] for one in views])
 
 
-def _side_by_side(loop: Loop) -> int:
+def _side_by_side(loop: StridedLoop) -> int:
     return sum(stride == 1 for stride in loop.strides)
 
 

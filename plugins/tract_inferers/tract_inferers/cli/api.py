@@ -40,9 +40,9 @@ def _as_json(slot: Slot) -> dict[str, Any]:
 
 
 def _print(request: Request, sides: dict[str, list[Slot]]) -> None:
-    from tract_core.cli.printing.printed import Column, Table
+    from tract_core.cli.printing.printed import Column, PrintedTable
 
-    table = Table((Column(), Column("name", style="bold"), Column("shape"), Column("type")))
+    table = PrintedTable((Column(), Column("name", style="bold"), Column("shape"), Column("type")))
     for side, slots in sides.items():
         for slot in slots:
             table.add(side, slot.name, ",".join(map(str, slot.shape)) or "-", slot.dtype.name)

@@ -16,7 +16,7 @@ MARGIN: Final = 0.04
 
 
 @frozen
-class Axis:
+class PlotAxis:
     """From ``low`` to ``high``, logarithmic or not. ``log``: which of the two."""
 
     low: float
@@ -24,15 +24,15 @@ class Axis:
     log: bool
 
     @staticmethod
-    def over(values: Sequence[float], *, from_zero: bool = False) -> Axis:
+    def over(values: Sequence[float], *, from_zero: bool = False) -> PlotAxis:
         """An axis with all these values: logarithmic where they differ much, else with 0 if that is wished."""
         low, high = min(values), max(values)
         if low > 0 and high / low >= WIDE:
             margin = (high / low) ** MARGIN
-            return Axis(low / margin, high * margin, log=True)
+            return PlotAxis(low / margin, high * margin, log=True)
         low = 0.0 if from_zero else low
         margin = MARGIN * (high - low) or 1.0
-        return Axis(low if from_zero else low - margin, high + margin, log=False)
+        return PlotAxis(low if from_zero else low - margin, high + margin, log=False)
 
     def share(self, value: float) -> float:
         """Where a value stands, from 0 to 1."""

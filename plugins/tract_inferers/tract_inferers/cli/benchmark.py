@@ -77,13 +77,13 @@ def _measured(request: Request, file: str, batch_sizes: list[int], count: int, f
 
 
 def _print(request: Request, file: str, found: list[Figure]) -> None:
-    from tract_core.cli.printing.printed import Column, Table
+    from tract_core.cli.printing.printed import Column, PrintedTable
     from tract_inferers.cli.plot import plotted
 
     unit, scale = ("us", 1e3) if max(figure.mean for figure in found) < 1 else ("ms", 1.0)
     request.console.line((file, "bold"), f": {unit} for one agent")
     titles = ("batch", "batches", "mean", "stddev", "median", "total ms")
-    table = Table(tuple(Column(title, right=True, whole=True) for title in titles))
+    table = PrintedTable(tuple(Column(title, right=True, whole=True) for title in titles))
     for one in found:
         each = (f"{value * scale:.4g}" for value in (one.mean, one.stddev, one.median))
         table.add(str(one.batch_size), str(one.batches), *each, f"{one.total:.4g}")

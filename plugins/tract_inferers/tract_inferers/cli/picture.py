@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tract_core.drawing.ink import DARK, FAINT, FONT, LINE, xml
-from tract_inferers.cli.axes import Axis, written
+from tract_core.drawing.ink import DARK, FAINT, FONT, STROKE, xml
+from tract_inferers.cli.axes import PlotAxis, written
 
 if TYPE_CHECKING:
     from tract_inferers.cli.measure import Figure
@@ -25,8 +25,8 @@ def drawn(figures: Sequence[Figure], *, title: str) -> str:
     sizes = [float(one.batch_size) for one in figures]
     bars = [(one.quartiles[0] * scale, one.quartiles[1] * scale) for one in figures]
     medians = [one.median * scale for one in figures]
-    across = Axis.over(sizes)
-    up = Axis.over([*medians, *(end for bar in bars for end in bar)], from_zero=True)
+    across = PlotAxis.over(sizes)
+    up = PlotAxis.over([*medians, *(end for bar in bars for end in bar)], from_zero=True)
     xs, ys = [_x(across, size) for size in sizes], [_y(up, value) for value in medians]
     marks = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in zip(xs, ys, strict=True))
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
@@ -53,12 +53,12 @@ def drawn(figures: Sequence[Figure], *, title: str) -> str:
 _SMALL: Final = f'font-size="13" fill="{FAINT}"'
 
 
-def _grid(across: Axis, up: Axis, sizes: Sequence[float]) -> Iterator[str]:
+def _grid(across: PlotAxis, up: PlotAxis, sizes: Sequence[float]) -> Iterator[str]:
     for tick in up.ticks(7):
         y = _y(up, tick)
-        yield f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{LINE}" stroke-width="0.5" opacity="0.5"/>'
+        yield f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{STROKE}" stroke-width="0.5" opacity="0.5"/>'
         yield _text(LEFT - 8, y + 4, written(tick), f'{_SMALL} text-anchor="end"')
-    yield f'<path d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" fill="none" stroke="{LINE}"/>'
+    yield f'<path d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" fill="none" stroke="{STROKE}"/>'
     end = float("-inf")
     for size in sizes:
         x, half = _x(across, size), 4.0 * len(written(size))
@@ -71,9 +71,9 @@ def _text(x: float, y: float, text: str, looks: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" {looks}>{xml(text)}</text>'
 
 
-def _x(axis: Axis, value: float) -> float:
+def _x(axis: PlotAxis, value: float) -> float:
     return LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT)
 
 
-def _y(axis: Axis, value: float) -> float:
+def _y(axis: PlotAxis, value: float) -> float:
     return HEIGHT - BOTTOM - axis.share(value) * (HEIGHT - TOP - BOTTOM)

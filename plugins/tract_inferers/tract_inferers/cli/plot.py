@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from tract_inferers.cli.axes import Axis, written
+from tract_inferers.cli.axes import PlotAxis, written
 
 WIDTH: Final = 64
 HEIGHT: Final = 12
@@ -18,7 +18,7 @@ Point = tuple[float, float]
 def plotted(points: Sequence[Point], *, x_title: str, y_title: str) -> list[str]:
     """The lines of a plot: a ``*`` for each point, ``.`` between them. Points have different, growing x."""
     points = sorted(points)
-    across, up = Axis.over([x for x, _ in points]), Axis.over([y for _, y in points], from_zero=True)
+    across, up = PlotAxis.over([x for x, _ in points]), PlotAxis.over([y for _, y in points], from_zero=True)
     cells = [(_cell(across.share(x), WIDTH), _cell(up.share(y), HEIGHT)) for x, y in points]
     grid = [[" "] * WIDTH for _ in range(HEIGHT)]
     for (left, first), (right, last) in pairwise(cells):
@@ -57,5 +57,5 @@ def _cell(share: float, count: int) -> int:
     return min(max(int(share * count), 0), count - 1)
 
 
-def _kind(axis: Axis) -> str:
+def _kind(axis: PlotAxis) -> str:
     return " (logarithmic)" if axis.log else ""

@@ -112,12 +112,12 @@ def _looked_at(folder: Path | None) -> tuple[Contents | None, str | None]:
 
 def _print(request: Request, found: dict[str, Any]) -> None:
     from tract_core.api.display import size
-    from tract_core.cli.printing.printed import Column, Table
+    from tract_core.cli.printing.printed import Column, PrintedTable
 
     if found["problem"] is not None:
         request.console.line((f"nothing is kept: {found['problem']}", "yellow"))
         return
-    table = Table((Column(style="bold", whole=True), Column()))
+    table = PrintedTable((Column(style="bold", whole=True), Column()))
     table.add("folder", found["folder"] if found["is_there"] else f"{found['folder']} (not there yet)")
     table.add("kernels", str(found["kernels"]))
     table.add("size", f"{size(found['bytes'])} of {size(found['most_bytes'])}")

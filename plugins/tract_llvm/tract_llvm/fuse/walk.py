@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from tract_core.compile.groups import Grouping
+from tract_core.compile.groups import Grouper
 from tract_core.model.graph import OutletId
 from tract_core.runtime.host import HostNode
 from tract_llvm.fuse.known import Known
@@ -15,7 +15,7 @@ Refused = Mapping[int, str]
 """Nodes whose groups turned out to be none when their kernel was chosen, and why: they are left to the host."""
 
 
-class Walk(Grouping[Any]):
+class Walk(Grouper[Any]):
     """``known``: types, sizes and constants. ``refused``: what is left to the host besides."""
 
     def __init__(self, known: Known, nodes: Sequence[HostNode], refused: Refused = MappingProxyType({})) -> None:

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from tract_llvm.isa import Dot, Isa
 from tract_llvm.language.buffers import Buffer, table
 from tract_llvm.language.convert import converted
-from tract_llvm.language.types import I32, INDEX, ElementType, element_named, ir_neighbours, ir_type
+from tract_llvm.language.types import I32, INDEX, POINTER, ElementType, element_named, ir_neighbours, ir_type
 from tract_llvm.language.values import Emitter, Value, Variable
 from tract_llvm.llvm import AS_WRITTEN, ir
 
-__all__ = ["POINTER", "Function", "Variable", "where"]
-
-POINTER: Final = ir.PointerType()
+__all__ = ["Function", "Variable", "where"]
 
 
 class Function(Emitter):
@@ -35,9 +33,9 @@ class Function(Emitter):
     """
 
     def __init__(
-        self, module: Any, name: str, isa: Isa, arguments: Sequence[Any], returns: ElementType | None = None
+        self, module: Any, name: str, isa: Isa, arguments: Sequence[ElementType], returns: ElementType | None = None
     ) -> None:
-        types = [one if one is POINTER else ir_type(one) for one in arguments]
+        types = [ir_type(one) for one in arguments]
         kind = ir.FunctionType(ir_type(returns) if returns else ir.VoidType(), types)
         self.function: Any = ir.Function(module, kind, name)
         self.function.attributes.add("nounwind")
@@ -66,7 +64,7 @@ class Function(Emitter):
 
     def at(self, address: Value) -> Buffer:
         """The integers at an address."""
-        return Buffer(self, self.builder.inttoptr(address.ir, POINTER), INDEX)
+        return Buffer(self, self.builder.inttoptr(address.ir, ir_type(POINTER)), INDEX)
 
     def table(self, numbers: Sequence[float], element: ElementType) -> Buffer:
         """Numbers that are known now, in memory that is part of the code."""
@@ -142,7 +140,7 @@ class Function(Emitter):
     def own(self, element: ElementType, count: int) -> Buffer:
         """Memory of the function's own, for so many numbers of the type in which elements are computed."""
         place = self.place(ir.ArrayType(ir_type(element), count))
-        place.align, place.type = self.isa.vector_bytes, POINTER
+        place.align, place.type = self.isa.vector_bytes, ir_type(POINTER)
         return Buffer(self, place, element)
 
     def finish(self, result: Value | None = None) -> None:

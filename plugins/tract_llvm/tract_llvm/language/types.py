@@ -62,6 +62,8 @@ COMPLEX_F32: Final = ElementType("complex_f32", "c", 64)
 COMPLEX_F64: Final = ElementType("complex_f64", "c", 128)
 INDEX: Final = I64
 """Sizes, strides and positions."""
+POINTER: Final = ElementType("pointer", "p", 64)
+"""An address, as a function takes it."""
 
 
 def bits_of(element: ElementType, kind: str = "u") -> ElementType:
@@ -110,7 +112,7 @@ def numpy_type(element: ElementType) -> Any:
 
 def ir_type(element: ElementType, lanes: int = 0) -> Any:
     """The type of LLVM for a number that is computed with, or for a vector of ``lanes`` of them."""
-    single = _FLOATS.get(element.name) or ir.IntType(element.bits)
+    single = _named_types().get(element.name) or ir.IntType(element.bits)
     return ir.VectorType(single, lanes) if lanes else single
 
 
@@ -123,35 +125,19 @@ def ir_constant(number: float, element: ElementType, lanes: int = 0) -> Any:
 def _constant(text: str, element: ElementType, lanes: int) -> Any:
     number = float(text) if element.kind == "f" else int(text)
     single: Any = ir.Constant(ir_type(element), number)
-    return _Splat(ir_type(element, lanes), single) if lanes else single
+    from tract_llvm.language.lacking import Splat
 
-
-class _Splat(ir.Constant):
-    """One number in all lanes, which takes no more text than one number."""
-
-    def __init__(self, type_: Any, single: Any) -> None:
-        self.type = type_
-        self.constant = single
-
-    def _get_reference(self) -> str:
-        return f"splat ({self.constant})"
-
-
-class _BrainFloat(ir.HalfType):
-    """What llvmlite lacks: the type of LLVM that instructions on bf16 take, in vectors only."""
-
-    intrinsic_name = "bf16"
-
-    def __str__(self) -> str:
-        return "bfloat"
-
-
-_BRAIN_FLOAT: Final = _BrainFloat()
+    return Splat(ir_type(element, lanes), single) if lanes else single
 
 
 def ir_neighbours(element: ElementType, count: int) -> Any:
     """The type of LLVM for a vector of elements, as instructions take them that sum the products of neighbours."""
-    return ir.VectorType(_BRAIN_FLOAT if element is BF16 else ir.IntType(element.bits), count)
+    from tract_llvm.language.lacking import BRAIN_FLOAT
+
+    return ir.VectorType(BRAIN_FLOAT if element is BF16 else ir.IntType(element.bits), count)
 
 
-_FLOATS: Final[dict[str, Any]] = {"f16": ir.HalfType(), "f32": ir.FloatType(), "f64": ir.DoubleType()}
+@cache
+def _named_types() -> dict[str, Any]:
+    """Of all that are no integers."""
+    return {"f16": ir.HalfType(), "f32": ir.FloatType(), "f64": ir.DoubleType(), POINTER.name: ir.PointerType()}

@@ -9,29 +9,29 @@ from tract_core.frozen import frozen
 
 
 @frozen
-class Loop:
+class StridedLoop:
     """One loop of ``size`` rounds. ``strides``: for each tensor, how far apart its elements are in two rounds."""
 
     size: Dim
     strides: tuple[Dim, ...]
 
 
-def collapsed(sizes: Sequence[Dim], strides: Sequence[Sequence[Dim]]) -> list[Loop]:
+def collapsed(sizes: Sequence[Dim], strides: Sequence[Sequence[Dim]]) -> list[StridedLoop]:
     """The loops over some axes, the outermost first: axes of size 1 are left out, and neighbours become one.
 
     ``strides``: one list for each tensor. Two axes become one where every tensor goes on after a round of the inner
     one as if it were longer.
     """
-    loops: list[Loop] = []
+    loops: list[StridedLoop] = []
     for axis, size in enumerate(sizes):
         if is_one(size):
             continue
-        loop = Loop(size, tuple(one[axis] for one in strides))
+        loop = StridedLoop(size, tuple(one[axis] for one in strides))
         if loops and _goes_on(loops[-1], loop):
-            loop = Loop(loops.pop().size * size, loop.strides)
+            loop = StridedLoop(loops.pop().size * size, loop.strides)
         loops.append(loop)
     return loops
 
 
-def _goes_on(outer: Loop, inner: Loop) -> bool:
+def _goes_on(outer: StridedLoop, inner: StridedLoop) -> bool:
     return all(far == near * inner.size for far, near in zip(outer.strides, inner.strides, strict=True))

@@ -10,13 +10,13 @@ import numpy as np
 
 from tract_core.data import DatumType
 from tract_llvm.isa import Isa
-from tract_llvm.language.function import POINTER, Function
-from tract_llvm.language.types import INDEX, ElementType, element_type
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import INDEX, POINTER, ElementType, element_type
 from tract_llvm.objects.cache import Cache, Key
 from tract_llvm.objects.library import Code, Library, module_text
 
 
-class Elements:
+class ElementRunner:
     """Runs functions that read one array, and write another, element by element or vector by vector."""
 
     def __init__(self, isa: Isa) -> None:

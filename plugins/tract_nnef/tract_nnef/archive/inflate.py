@@ -51,7 +51,7 @@ class Inflation:
             )
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Bytes that are taken in order."""
 
     def take(self, size: int) -> Array:
@@ -127,7 +127,7 @@ class Inflated:
         return b""
 
 
-def check_zeros(source: Source) -> None:
+def check_zeros(source: ByteSource) -> None:
     """Raises CorruptModel when anything is left but some zeros."""
     if source.take(_FILLER).any() or len(source.take(1)):
         raise CorruptModel("something follows after the end of the archive", hint=DAMAGED)

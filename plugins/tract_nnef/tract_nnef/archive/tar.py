@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from tract_core.data.stored import Array
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, UnsafePath, Unsupported
 from tract_core.limits import count_node, limits_now
-from tract_nnef.archive.inflate import DAMAGED, Source
+from tract_nnef.archive.inflate import DAMAGED, ByteSource
 from tract_nnef.archive.names import entry_name
 
 BLOCK: Final = 512
@@ -35,7 +35,7 @@ _SAYS_MORE: Final = (b"x", b"g", b"L")
 _UNSAFE: Final = {b"1": "a hard link", b"2": "a link", b"3": "a device", b"4": "a device", b"6": "a pipe"}
 
 
-class Header(NamedTuple):
+class TarHeader(NamedTuple):
     """What one block of 512 bytes says. ``kind``: its type flag; ``size``: of the content that follows."""
 
     name: str
@@ -43,7 +43,7 @@ class Header(NamedTuple):
     size: int
 
 
-def read_tar(first: bytes, source: Source) -> dict[str, Array]:
+def read_tar(first: bytes, source: ByteSource) -> dict[str, Array]:
     """The content of every file by its name, in order; nothing is written anywhere.
 
     ``first``: the first block, which `is_tar`; ``source``: what comes after it.
@@ -72,7 +72,7 @@ def is_tar(block: bytes) -> bool:
         return False
 
 
-def _files(first: bytes, source: Source) -> Iterator[tuple[str, Array]]:
+def _files(first: bytes, source: ByteSource) -> Iterator[tuple[str, Array]]:
     """The name, as it is written, and the content of each plain file."""
     said: dict[str, str] = {}
     for header in _headers(first, source):
@@ -95,7 +95,7 @@ def _files(first: bytes, source: Source) -> Iterator[tuple[str, Array]]:
         raise CorruptModel("the archive ends after a header that says more about the next file", hint=DAMAGED)
 
 
-def _headers(block: bytes, source: Source) -> Iterator[Header]:
+def _headers(block: bytes, source: ByteSource) -> Iterator[TarHeader]:
     """All headers up to the block of zeros that ends the archive."""
     for _ in range(MAX_HEADERS):
         if len(block) < BLOCK:
@@ -109,7 +109,7 @@ def _headers(block: bytes, source: Source) -> Iterator[Header]:
     raise LimitExceeded(f"the archive has more than {MAX_HEADERS} headers", hint="a model has one file per tensor")
 
 
-def _header(block: bytes) -> Header | None:
+def _header(block: bytes) -> TarHeader | None:
     """``None`` for a block of zeros. Raises CorruptModel unless its checksum is right."""
     if block == _ZEROS:
         return None
@@ -120,7 +120,7 @@ def _header(block: bytes) -> Header | None:
     name = _text(block[:100])
     if block[257:263] == b"ustar\0" and block[345]:
         name = f"{_text(block[345:500])}/{name}"
-    return Header(name, block[156:157], _size(block[124:136]))
+    return TarHeader(name, block[156:157], _size(block[124:136]))
 
 
 def _size(field: bytes) -> int:
@@ -149,7 +149,7 @@ def _decoded(field: bytes) -> str:
         raise CorruptModel(f"the archive names a file {field[:80]!r}, which is not UTF-8", hint=_REPACK) from None
 
 
-def _content(source: Source, size: int, name: str) -> Array:
+def _content(source: ByteSource, size: int, name: str) -> Array:
     """The bytes of a file; those that fill its last block are skipped."""
     limits = limits_now()
     if not 0 <= size <= limits.max_bytes:
@@ -164,7 +164,7 @@ def _content(source: Source, size: int, name: str) -> Array:
     return content
 
 
-def _more(header: Header, source: Source) -> dict[str, str]:
+def _more(header: TarHeader, source: ByteSource) -> dict[str, str]:
     """What an extended header says about the next file: its long name in GNU's form, anything in that of POSIX."""
     if not 0 <= header.size <= MAX_EXTENDED:
         raise LimitExceeded(f"the archive has a header of {header.size} bytes, {MAX_EXTENDED} are allowed")

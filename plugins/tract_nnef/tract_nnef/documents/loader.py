@@ -23,7 +23,7 @@ from tract_nnef.documents.operators import Operators
 from tract_nnef.documents.reader import Reader
 from tract_nnef.reading import values
 from tract_nnef.reading.expressions import Scope
-from tract_nnef.reading.names import Names
+from tract_nnef.reading.names import NamedValues
 from tract_nnef.reading.quantized import quantized_types
 from tract_nnef.reading.resources import Resources
 from tract_nnef.reading.reunited import reunite
@@ -35,7 +35,7 @@ from tract_nnef.versions import OF_THE_FILE, PROPERTIES, check_version
 QUANTIZATION: Final = "graph.quant"
 
 
-class Nnef:
+class NnefLoader:
     """Loads archives: folders, tar files, compressed or not."""
 
     def __init__(self, *, limits: LoadLimits = DEFAULT_LIMITS, registry: Registry | None = None) -> None:
@@ -152,7 +152,7 @@ def _add_properties(reader: Reader, document: ast.Document) -> None:
     if fragment is None or not fragment.body:
         return
     aside = Reader(reader.model.empty_like(), reader.operators, reader.tensors)
-    for pair in values.items(Scope(aside, Names()).evaluate(fragment.body[0].value)):
+    for pair in values.items(Scope(aside, NamedValues()).evaluate(fragment.body[0].value)):
         name, value = values.items(pair)
         held = aside.model.constant(value) if isinstance(value, OutletId) else values.literal(value)
         if isinstance(name, str) and isinstance(held, np.ndarray) and name not in OF_THE_FILE:

@@ -23,9 +23,9 @@ from tract_nnef.documents.operators import Declared, Operators, matched
 from tract_nnef.reading import values
 from tract_nnef.reading.call import Call, Tensors
 from tract_nnef.reading.expressions import Scope
-from tract_nnef.reading.names import Names, names_in
+from tract_nnef.reading.names import NamedValues, names_in
 from tract_nnef.reading.quantized import as_assigned, wire_quantized
-from tract_nnef.reading.remarks import Kind, Remarks
+from tract_nnef.reading.remarks import RemarkKind, Remarks
 from tract_nnef.reading.values import Value, is_array, shown
 from tract_nnef.syntax import ast
 from tract_nnef.writing.extensions import is_same_shape
@@ -87,7 +87,7 @@ class Reader:
 
     def new_symbol(self, name: str) -> TDim:
         """The symbol of a name that no line of the file declares."""
-        self.remarks.note(Kind.SYMBOL, name)
+        self.remarks.note(RemarkKind.SYMBOL, name)
         self.model.symbols.add(name)
         return symbol(name)
 
@@ -98,7 +98,7 @@ class Reader:
     def read(self, graph: ast.Graph, extensions: Lines = ()) -> None:
         """Add what a graph and its extension lines say to the model. Raises TractError, naming the line."""
         self.declare(extensions)
-        scope = Scope(self, Names())
+        scope = Scope(self, NamedValues())
         self._quantized = as_assigned(self._quantized, graph.body, self.remarks)
         self.statements(graph.body, scope, outputs=frozenset(graph.outputs))
         self.model.inputs = self._inputs(graph.inputs, scope)
@@ -134,7 +134,7 @@ class Reader:
             for mentioned in sorted(fact.symbols()):
                 inner.model.symbols.add(mentioned)
         declare(inner.model, extensions)
-        names = Names[Value]()
+        names = NamedValues[Value]()
         for parameter, fact in zip(fragment.parameters, facts, strict=True):
             outlet = inner.model.add_source(parameter.name, fact)
             names.assign(parameter.name, outlet)
@@ -148,11 +148,11 @@ class Reader:
             raise CorruptModel(f"the fragment {name!r} has parameters, of which nobody says what they are")
         inner, extensions = self._inner(name), split(lines)
         inner.declare(extensions)
-        body = inner._body(fragment, Names(), extensions)
+        body = inner._body(fragment, NamedValues(), extensions)
         body.properties.update((key, self.tensor(label)) for key, label in properties)
         return body
 
-    def _body(self, fragment: ast.Fragment, names: Names[Value], extensions: Lines) -> TypedModel:
+    def _body(self, fragment: ast.Fragment, names: NamedValues[Value], extensions: Lines) -> TypedModel:
         outputs, scope = [result.name for result in fragment.results], Scope(self, names)
         self.statements(fragment.body or (), scope)  # outside, outputs have places and no names
         self._conclude(outputs, scope, extensions)
@@ -263,7 +263,7 @@ class Reader:
             budget.has_room_for(self.operators.expansion.size(fragment.name))
         prefix = f"{scope.prefix}{targets[0] if targets else fragment.name}."
         given = self._as_declared(prefix, declared, arguments)
-        inner = Scope(self, Names(given), prefix, self._item(scope, declared, item))
+        inner = Scope(self, NamedValues(given), prefix, self._item(scope, declared, item))
         self._open.append(fragment.name)
         try:
             self.statements(fragment.body or (), inner)
@@ -291,7 +291,7 @@ class Reader:
     def _assign(self, targets: ast.Expression, value: Value, scope: Scope, outputs: frozenset[str]) -> None:
         if isinstance(targets, ast.Identifier):
             if targets.name in scope.names:
-                self.remarks.note(Kind.AGAIN, targets.name, self._line)
+                self.remarks.note(RemarkKind.AGAIN, targets.name, self._line)
                 self._make_way(targets.name, scope)
             if isinstance(value, OutletId):
                 value = self._as_quantized(targets.name, value)
@@ -361,7 +361,7 @@ class Reader:
         others = (outlet for outlet in self.model.inputs if outlet not in listed)
         found = [outlet if self._is_source(outlet) else self._inside(name, others) for outlet, name in listed.items()]
         for outlet in others:
-            self.remarks.note(Kind.INPUT, self.model.outlet_name(outlet))
+            self.remarks.note(RemarkKind.INPUT, self.model.outlet_name(outlet))
             found.append(outlet)
         return found
 
@@ -369,7 +369,7 @@ class Reader:
         found = next(others, None)
         if found is None:
             raise CorruptModel(f"the input {name!r} of the graph is computed, wanted an external tensor")
-        self.remarks.note(Kind.COMPUTED, name, self.model.outlet_name(found))
+        self.remarks.note(RemarkKind.COMPUTED, name, self.model.outlet_name(found))
         return found
 
     def _is_source(self, outlet: OutletId) -> bool:

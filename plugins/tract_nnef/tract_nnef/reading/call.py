@@ -21,9 +21,9 @@ from tract_core.frontend.node import (
     SIZES,
     TEXT,
     TEXTS,
+    AttributeKind,
     Attributes,
     Inputs,
-    Kind,
 )
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
@@ -162,7 +162,7 @@ class Call(Attributes, Inputs[str]):
         """Whether an argument that may be left out is there: declarations have ``= false`` for what is optional."""
         return self._arguments[name] is not False
 
-    def find(self, name: str, kind: Kind[T]) -> T | None:
+    def find(self, name: str, kind: AttributeKind[T]) -> T | None:
         """An argument as one of a kind."""
         if not self.has(name) and kind is not FLAG:
             return None
@@ -403,7 +403,7 @@ class Call(Attributes, Inputs[str]):
             raise CorruptModel(f"{about}: {error.problem}", where=error.where, hint=error.hint) from None
 
 
-_READ: Final[Mapping[Kind[Any], Callable[[Value, TypedModel], Any]]] = {
+_READ: Final[Mapping[AttributeKind[Any], Callable[[Value, TypedModel], Any]]] = {
     INTEGER: values.integer,
     INTEGERS: values.integers,
     NUMBER: values.number,

@@ -11,8 +11,8 @@ from tract_core.limits import count_node, limits_now
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_nnef.reading import values
-from tract_nnef.reading.names import Names
-from tract_nnef.reading.remarks import Kind, Remarks
+from tract_nnef.reading.names import NamedValues
+from tract_nnef.reading.remarks import RemarkKind, Remarks
 from tract_nnef.reading.values import Value, shown
 from tract_nnef.syntax import ast
 
@@ -72,7 +72,7 @@ class Scope:
     """
 
     def __init__(
-        self, reader: Evaluator, names: Names[Value], prefix: str = "", item: str = "", *, sized: bool = False
+        self, reader: Evaluator, names: NamedValues[Value], prefix: str = "", item: str = "", *, sized: bool = False
     ) -> None:
         self.reader = reader
         self.names = names
@@ -102,7 +102,7 @@ class Scope:
         """What was assigned to a name, or to the only one that is spelled like it; ``None`` where nothing was."""
         found = self.names.get(name)
         if found is None and (alike := self.names.alike(name)) is not None:
-            self.reader.remarks.note(Kind.SPELLING, name, alike)
+            self.reader.remarks.note(RemarkKind.SPELLING, name, alike)
             return self.names.get(alike)
         return found
 

@@ -49,7 +49,7 @@ class Spellings:
         return found.pop() if len(found) == 1 else None
 
 
-class Names(Generic[ValueT]):
+class NamedValues(Generic[ValueT]):
     """The values of names. How they are spelled is looked at once one is not found."""
 
     def __init__(self, values: Mapping[str, ValueT] | None = None) -> None:
@@ -85,6 +85,6 @@ class Names(Generic[ValueT]):
         """Names and their values, in the order in which they were first assigned."""
         return self._values.items()
 
-    def with_more(self, values: Mapping[str, ValueT]) -> Names[ValueT]:
+    def with_more(self, values: Mapping[str, ValueT]) -> NamedValues[ValueT]:
         """These and others, which hide what they share a name with."""
-        return Names({**self._values, **values})
+        return NamedValues({**self._values, **values})

@@ -20,7 +20,7 @@ from tract_core.ops.cast import AsQuantized, Cast
 from tract_core.ops.expect import element
 from tract_core.ops.wiring import wire_binary, wire_cast, wire_one
 from tract_nnef.reading.names import Spellings, names_in
-from tract_nnef.reading.remarks import Kind, Remarks
+from tract_nnef.reading.remarks import RemarkKind, Remarks
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import parse_quantization
 
@@ -53,7 +53,7 @@ def as_assigned(
     for name in quantized.keys() - assigned:
         alike = spellings.alike(name)
         if alike is not None and alike not in found:
-            remarks.note(Kind.SPELLING, name, alike)
+            remarks.note(RemarkKind.SPELLING, name, alike)
             found[alike] = found[name]
     return found
 

@@ -9,7 +9,7 @@ from tract_core.errors import ModelWarning
 from tract_nnef.syntax.refusal import shown
 
 
-class Kind(Enum):
+class RemarkKind(Enum):
     """What can be said otherwise, and the warning about it: of the first name, and how many others there are."""
 
     AGAIN = "{name} is assigned again in line {detail}{more}: the later value holds for the lines behind it"
@@ -23,9 +23,9 @@ class Remarks:
     """What was found in a document so far."""
 
     def __init__(self) -> None:
-        self._found: dict[Kind, dict[str, str]] = {}
+        self._found: dict[RemarkKind, dict[str, str]] = {}
 
-    def note(self, kind: Kind, name: str, detail: str | int = "") -> None:
+    def note(self, kind: RemarkKind, name: str, detail: str | int = "") -> None:
         """Something is otherwise about a name. ``detail``: a line, or another name."""
         shown_detail = shown(detail) if isinstance(detail, str) else str(detail)
         self._found.setdefault(kind, {}).setdefault(name, shown_detail)

@@ -26,21 +26,21 @@ from tract_nnef.schema.kinds import (
     Few,
     Fixed,
     Float,
+    HintKind,
     Home,
     Integer,
-    Kind,
     Many,
     Member,
     Nothing,
     OneOf,
     Size,
     Sizes,
-    Source,
+    ValueSource,
 )
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.names import plain_name
 
-_KINDS: Final[Mapping[Any, Kind]] = {
+_KINDS: Final[Mapping[Any, HintKind]] = {
     bool: FLAG,
     int: Integer(),
     float: Float(),
@@ -55,7 +55,7 @@ _KINDS: Final[Mapping[Any, Kind]] = {
 
 
 @cache
-def kind_of(hint: Any) -> Kind:
+def kind_of(hint: Any) -> HintKind:
     """How values of a type hint are spelled. Raises Unsupported for a hint that does not say what a value may be."""
     hint = getattr(hint, "__value__", hint)  # of a `type` statement
     found = _KINDS.get(hint)
@@ -75,12 +75,12 @@ def kind_of(hint: Any) -> Kind:
     raise Unsupported(f"the type hint {hint} does not say what a file may hold")
 
 
-def _union(members: Sequence[Any]) -> Kind:
+def _union(members: Sequence[Any]) -> HintKind:
     kinds = [kind_of(one) for one in dict.fromkeys(members) if one is not int or TDim not in members]
     return kinds[0] if len(kinds) == 1 else OneOf(*kinds)
 
 
-def _class(hint: Any) -> Kind:
+def _class(hint: Any) -> HintKind:
     if issubclass(hint, Enum):
         return Member(hint)
     if is_dataclass(hint):
@@ -97,7 +97,7 @@ class Entry:
 
     field: Field[Any]
     name: str
-    kind: Kind
+    kind: HintKind
 
     def is_default(self, value: object) -> bool:
         """Whether a value is, to the bit, what the field has where nobody says anything."""
@@ -114,7 +114,7 @@ class Entry:
         except Unsupported as error:
             raise Unsupported(f"{self.field.name}: {error.problem}", where=error.where, hint=error.hint) from None
 
-    def read(self, found: Value, source: Source) -> Any:
+    def read(self, found: Value, source: ValueSource) -> Any:
         """The value of the field. Raises ModelError, with the field's name."""
         try:
             return self.kind.read(found, source)
@@ -152,7 +152,7 @@ def written_fields(value: Any, home: Home) -> list[tuple[str, ast.Expression]]:
     return [(entry.name, entry.write(held, home)) for entry, held in found if not entry.is_default(held)]
 
 
-def made(kind: type, given: Mapping[str, Value], source: Source) -> Any:
+def made(kind: type, given: Mapping[str, Value], source: ValueSource) -> Any:
     """An object of a dataclass, from the values of its fields. Raises ModelError, which does not name the class."""
     known = {entry.name: entry for entry in entries(kind)}
     unknown = [name for name in given if name not in known]
@@ -169,7 +169,7 @@ def made(kind: type, given: Mapping[str, Value], source: Source) -> Any:
         raise CorruptModel(f"its fields do not fit: {error}") from None
 
 
-class Record(Kind):
+class Record(HintKind):
     """A dataclass: an array of pairs, each the name of a field and its value."""
 
     forms = frozenset({"array"})
@@ -186,7 +186,7 @@ class Record(Kind):
         pairs = written_fields(value, home)
         return ast.Array(tuple([ast.Tuple((ast.Literal(name), written)) for name, written in pairs]))
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         pairs = self._pairs.read(found, source)
         given = dict(cast("list[tuple[str, Value]]", pairs))
         if len(given) < len(pairs):
@@ -197,7 +197,7 @@ class Record(Kind):
             raise type(error)(f"{self.title}: {error.problem}", where=error.where, hint=error.hint) from None
 
 
-class Derived(Kind):
+class Derived(HintKind):
     """A class that is no dataclass: one of the dataclasses that derive from it, as ``("Explicit", [...])``."""
 
     forms = frozenset({"tuple"})
@@ -223,7 +223,7 @@ class Derived(Kind):
         kind = value.__class__
         return ast.Tuple((ast.Literal(kind.__name__), Record(kind).write(value, home)))
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         title, fields = MARKED.read(found, source)
         kind = self._kinds().get(title)
         if kind is None:

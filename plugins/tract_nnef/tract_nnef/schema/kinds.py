@@ -40,11 +40,11 @@ class Home(Protocol):
         ...
 
     def body(self, model: TypedModel, wanted: str) -> tuple[str, Sequence[str], Sequence[tuple[str, str]]]:
-        """Write a model as a fragment, and return what `Source.body` makes the model of."""
+        """Write a model as a fragment, and return what `ValueSource.body` makes the model of."""
         ...
 
 
-class Source(Protocol):
+class ValueSource(Protocol):
     """The document that values are read from."""
 
     def tensor(self, label: str) -> Array:
@@ -56,7 +56,7 @@ class Source(Protocol):
         ...
 
 
-class Kind:
+class HintKind:
     """How the values of one type hint are spelled.
 
     ``name``: what messages call it. ``forms``: what its values look like in a document, see `form_of`; where two kinds
@@ -78,7 +78,7 @@ class Kind:
             raise Unsupported(f"it is {value!r:.80}, a {type(value).__name__}; its type hint says {self.name}")
         return self._write(value, home)
 
-    def read(self, found: Value, source: Source) -> Any:
+    def read(self, found: Value, source: ValueSource) -> Any:
         """What an expression stands for. Raises ModelError for something else."""
         if form_of(found) not in self.forms:
             raise self.wrong(found)
@@ -95,7 +95,7 @@ class Kind:
         """The expression for a value of this kind: by default, that of the value itself."""
         return express(value)
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         """The value for what looks like one of this kind: by default, it is one."""
         return found
 
@@ -119,7 +119,7 @@ def form_of(found: Value) -> str:
             return "tuple" if found else "none"
 
 
-class Plain(Kind):
+class PlainKind(HintKind):
     """Values of one class that a document has as they are."""
 
     def __init__(self, kind: type, name: str, form: str, said: str) -> None:
@@ -130,11 +130,11 @@ class Plain(Kind):
         return isinstance(value, self._kind)
 
 
-FLAG: Final = Plain(bool, "true or false", "flag", "logical")
-TEXT: Final = Plain(str, "a text", "text", "string")
+FLAG: Final = PlainKind(bool, "true or false", "flag", "logical")
+TEXT: Final = PlainKind(str, "a text", "text", "string")
 
 
-class Integer(Kind):
+class Integer(HintKind):
     """``int``"""
 
     title, name = "int", "a whole number"
@@ -143,7 +143,7 @@ class Integer(Kind):
     def _holds(self, value: object) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         if not isinstance(found, int):
             raise self.wrong(found)
         if not _FEWEST <= found <= _MOST:
@@ -162,11 +162,11 @@ class Size(Integer):
     def _write(self, value: Any, home: Home) -> ast.Expression:
         return nested(value, pairs=False)  # an operator would give a tensor
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         return found if isinstance(found, TDim) else super()._read(found, source)
 
 
-class Float(Kind):
+class Float(HintKind):
     """``float``; a whole number stays one. What is no number is the text ``nan``."""
 
     title, name = "float", "a number"
@@ -178,7 +178,7 @@ class Float(Kind):
     def _write(self, value: Any, home: Home) -> ast.Expression:
         return ast.Literal("nan" if isnan(value) else value)
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         if found == "nan":
             return float("nan")
         if not self._holds(found):
@@ -186,7 +186,7 @@ class Float(Kind):
         return found
 
 
-class Nothing(Kind):
+class Nothing(HintKind):
     """``None``, which is the empty tuple."""
 
     title = "None"
@@ -198,11 +198,11 @@ class Nothing(Kind):
     def _write(self, value: Any, home: Home) -> ast.Expression:
         return ast.Tuple(())
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         return None
 
 
-class ElementType(Kind):
+class ElementType(HintKind):
     """``DatumType``: the name of an element type."""
 
     title, name = "DatumType", "the name of an element type"
@@ -214,14 +214,14 @@ class ElementType(Kind):
     def _write(self, value: Any, home: Home) -> ast.Expression:
         return ast.Literal(value.short)
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         try:
             return DatumType.parse(found)
         except FactError as error:
             raise CorruptModel(error.problem) from None
 
 
-class Member(Kind):
+class Member(HintKind):
     """An enum, by the name of its member."""
 
     forms, type = frozenset({"text"}), ast.Primitive("string")
@@ -236,17 +236,17 @@ class Member(Kind):
     def _write(self, value: Any, home: Home) -> ast.Expression:
         return ast.Literal(value.name)
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         member = self._enum.__members__.get(found)
         if member is None:
             raise self.wrong(found)
         return member
 
 
-class Choice(Kind):
+class Choice(HintKind):
     """``Literal[...]``"""
 
-    def __init__(self, allowed: Sequence[object], kind: Kind) -> None:
+    def __init__(self, allowed: Sequence[object], kind: HintKind) -> None:
         self._allowed, self._kind = {(one.__class__, one) for one in allowed}, kind
         self.name = f"one of {', '.join(map(repr, allowed))}"
         self.title, self.forms, self.type = kind.title, kind.forms, kind.type
@@ -257,19 +257,19 @@ class Choice(Kind):
     def _write(self, value: Any, home: Home) -> ast.Expression:
         return self._kind.write(value, home)
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         value = self._kind.read(found, source)
         if not self._holds(value):
             raise self.wrong(found)
         return value
 
 
-class Many(Kind):
+class Many(HintKind):
     """``tuple[x, ...]``, a class that is one, or ``frozenset[x]``: an array."""
 
     forms = frozenset({"array"})
 
-    def __init__(self, kind: Callable[[Sequence[Any]], Any], item: Kind, title: str = "tuple") -> None:
+    def __init__(self, kind: Callable[[Sequence[Any]], Any], item: HintKind, title: str = "tuple") -> None:
         self._kind, self._item, self.title = kind, item, title
         self.name, self.type = f"an array, each {item.name}", ast.ArrayOf(item.type)
 
@@ -280,16 +280,16 @@ class Many(Kind):
         items = [self._item.write(one, home) for one in value]
         return ast.Array(tuple(sorted(items, key=repr) if self._kind is frozenset else items))
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         return self._kind([self._item.read(one, source) for one in found])
 
 
-class Few(Kind):
+class Few(HintKind):
     """``tuple[x, y]``, a tuple."""
 
     title = "tuple"
 
-    def __init__(self, *items: Kind) -> None:
+    def __init__(self, *items: HintKind) -> None:
         self._items, self.forms = items, frozenset({"tuple" if items else "none"})
         self.name = f"a tuple of {', '.join(one.name for one in items)}"
         self.type = ast.TupleOf(tuple(one.type for one in items)) if items else _ANY
@@ -301,13 +301,13 @@ class Few(Kind):
         pairs = zip(self._items, value, strict=True)
         return ast.Tuple(tuple([kind.write(one, home) for kind, one in pairs]))
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         if len(found) != len(self._items):
             raise self.wrong(found)
         return tuple([kind.read(one, source) for kind, one in zip(self._items, found, strict=True)])
 
 
-class Fixed(Kind):
+class Fixed(HintKind):
     """``Constant``: the label of a tensor, or its elements, where they are few and of f32.
 
     One of more axes than a tensor file can have is an array: the label of its elements in one row, and its shape.
@@ -331,7 +331,7 @@ class Fixed(Kind):
         label = home.hold("constant", Constant(array.reshape(-1)))
         return express([label, list(array.shape)])
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         if isinstance(found, str):
             return Constant(source.tensor(found))
         parts = cast("list[Value]", found if isinstance(found, list) else [])
@@ -343,7 +343,7 @@ class Fixed(Kind):
         return Constant(held)
 
 
-class Sizes(Kind):
+class Sizes(HintKind):
     """``SymbolicArray``: its shape, and its sizes in row-major order."""
 
     title, name = "SymbolicArray", "sizes, as ([shape], [sizes])"
@@ -356,7 +356,7 @@ class Sizes(Kind):
     def _write(self, value: Any, home: Home) -> ast.Expression:
         return self._parts.write((value.array.shape, value.dims), home)
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         shape, dims = self._parts.read(found, source)
         return SymbolicArray(_reshaped(SymbolicArray.of(dims).array, shape))
 
@@ -369,7 +369,7 @@ def _reshaped(array: Array, shape: tuple[int, ...]) -> Array:
         raise CorruptModel(f"{array.size} elements are no tensor of shape {list(shape)}") from None
 
 
-class Body(Kind):
+class Body(HintKind):
     """``TypedModel``: the name of a fragment, its extension lines, and its properties: names and labels of tensors."""
 
     title, name = "TypedModel", "a body, as (fragment, [extensions], [properties])"
@@ -383,14 +383,14 @@ class Body(Kind):
         name, lines, properties = home.body(value, "body")
         return self._parts.write((name, tuple(lines), tuple(properties)), home)
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         return source.body(*self._parts.read(found, source))
 
 
-class OneOf(Kind):
+class OneOf(HintKind):
     """A union. What two members may look like has the name of the member in front: ``("PadConstant", [...])``."""
 
-    def __init__(self, *members: Kind) -> None:
+    def __init__(self, *members: HintKind) -> None:
         forms = [form for one in members for form in one.forms]
         shared = {form for form in forms if forms.count(form) > 1}
         if shared:
@@ -413,7 +413,7 @@ class OneOf(Kind):
         marked = self._marked.get(member.title) is member
         return ast.Tuple((ast.Literal(member.title), written)) if marked else written
 
-    def _read(self, found: Any, source: Source) -> Any:
+    def _read(self, found: Any, source: ValueSource) -> Any:
         form = form_of(found)
         if form != "tuple" or not self._marked:
             return self._plain[form].read(found, source)
@@ -423,10 +423,10 @@ class OneOf(Kind):
         return self._marked[title].read(value, source)
 
 
-class Whatever(Kind):
+class Whatever(HintKind):
     """Any value of a document, as it is."""
 
-    def read(self, found: Value, source: Source) -> Any:
+    def read(self, found: Value, source: ValueSource) -> Any:
         """The value itself."""
         return found
 

@@ -15,7 +15,7 @@ from tract_nnef.syntax.ast import MAX_DEPTH, Assignment, Document, Fragment, Qua
 from tract_nnef.syntax.build import MADE, Build, unescaped
 from tract_nnef.syntax.plain import plain_statement
 from tract_nnef.syntax.refusal import refusal, shown, wanted
-from tract_nnef.syntax.table import END, Rule, Table, the_table
+from tract_nnef.syntax.table import END, ParseTable, Production, the_table
 
 WORDS_PER_NODE: Final = 2
 """A text may have so many words for each node that the limits allow."""
@@ -88,7 +88,7 @@ Step = tuple[str, int, tuple[int, ...], Callable[..., Any], bool, bool]
 """A rule: its origin, size and kept parts, its function, whether that takes the place, and whether it goes deeper."""
 
 
-def _step(rule: Rule, build: Build) -> Step:
+def _step(rule: Production, build: Build) -> Step:
     name = rule.function
     placed = bool(name) and name not in MADE
     function: Callable[..., Any] = getattr(build, name) if placed else MADE[name]
@@ -106,7 +106,7 @@ class _Parse:
     Four stacks grow and shrink together: the states, what was made so far, where each of it begins, and how deep it is.
     """
 
-    def __init__(self, text: str, rule: str, table: Table) -> None:
+    def __init__(self, text: str, rule: str, table: ParseTable) -> None:
         self._text = text
         self._table = table
         self._gotos = table.gotos

@@ -57,7 +57,7 @@ _FLAGS: Final = {"true": Literal(True), "false": Literal(False)}
 _SCALAR: Final = Primitive("scalar")
 
 
-class Plain(NamedTuple):
+class PlainStatement(NamedTuple):
     """A statement, where the next one begins, and how many words it has at least."""
 
     value: Assignment
@@ -65,7 +65,7 @@ class Plain(NamedTuple):
     words: int
 
 
-def plain_statement(text: str, at: int, build: Build) -> Plain | None:
+def plain_statement(text: str, at: int, build: Build) -> PlainStatement | None:
     """The statement at a place of the text, if it is a plain one."""
     begin = _BEGIN.match(text, at)
     if begin is None:
@@ -90,7 +90,7 @@ def plain_statement(text: str, at: int, build: Build) -> Plain | None:
         return None
     invocation = Invocation(operator, tuple(arguments), _SCALAR if item else None)
     assignment = build.assignment(at, build.identifier(at, target), invocation)
-    return Plain(assignment, closing.end(), 4 + 2 * len(arguments))
+    return PlainStatement(assignment, closing.end(), 4 + 2 * len(arguments))
 
 
 def _argument(found: re.Match[str], build: Build) -> Argument | None:

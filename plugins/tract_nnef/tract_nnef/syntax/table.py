@@ -15,7 +15,7 @@ END: Final = "$END"
 
 
 @frozen
-class Rule:
+class Production:
     """``size`` parts make an ``origin``.
 
     ``kept``: the places of the parts that ``function`` takes. Where that has no name, the rule makes its one such part.
@@ -33,7 +33,7 @@ class Rule:
 
 
 @frozen
-class Table:
+class ParseTable:
     """``words``: the next word of a text, or its end; a word is the group of its kind, the last group is no word.
 
     ``kinds``: the kind of each group, ``None`` where ``fixed`` tells it. ``fixed``: the words that are always the
@@ -45,7 +45,7 @@ class Table:
     words: re.Pattern[str]
     kinds: tuple[str | None, ...]
     fixed: dict[str, str]
-    rules: tuple[Rule, ...]
+    rules: tuple[Production, ...]
     actions: list[dict[str, int]]
     gotos: list[dict[str, int]]
     starts: dict[str, int]
@@ -66,7 +66,7 @@ class Table:
 
 
 @cache
-def the_table() -> Table:
+def the_table() -> ParseTable:
     """The table, read when it is first asked for."""
     held: dict[str, Any] = json.loads(Path(__file__).with_name("table.json").read_text())
     patterns: dict[str, str] = held["patterns"]
@@ -76,11 +76,11 @@ def the_table() -> Table:
     signs = sorted((word for word in fixed if not word.isalpha()), key=len, reverse=True)
     groups = [*(patterns[name] for name in names), "|".join(map(re.escape, signs)), "(?s:.)"]
     words = f"(?:{blanks})?+(?:" + "|".join(f"({group})" for group in groups) + r"|\Z)"
-    return Table(
+    return ParseTable(
         words=re.compile(words),
         kinds=(END, *names, None, None),
         fixed=fixed,
-        rules=tuple(Rule(origin, size, tuple(kept), function) for origin, size, kept, function in held["rules"]),
+        rules=tuple(Production(origin, size, tuple(kept), function) for origin, size, kept, function in held["rules"]),
         actions=held["actions"],
         gotos=held["gotos"],
         starts=held["starts"],

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from tract_core.model.typed import TypedModel
-from tract_nnef.documents.loader import Nnef
+from tract_nnef.documents.loader import NnefLoader
 from tract_nnef.documents.saver import NnefWriter
 
 
@@ -31,4 +31,4 @@ class NnefCycle:
     def apply(self, model: TypedModel) -> TypedModel:
         """The model that the archive is read as. Raises Unsupported, naming the node that cannot be written."""
         content = NnefWriter(**asdict(self)).to_tar(model)
-        return Nnef(limits=model.limits, registry=model.registry).load_bytes(content)
+        return NnefLoader(limits=model.limits, registry=model.registry).load_bytes(content)

@@ -15,7 +15,7 @@ from tract_nnef.documents.operators import Operators
 from tract_nnef.documents.reader import Reader
 from tract_nnef.reading.call import Call
 from tract_nnef.reading.expressions import Scope
-from tract_nnef.reading.names import Names, names_in
+from tract_nnef.reading.names import NamedValues, names_in
 from tract_nnef.reading.values import Value
 from tract_nnef.syntax import ast
 from tract_nnef.syntax.parser import parse_statements
@@ -71,7 +71,7 @@ class _Patching:
 
     def read(self, statements: Sequence[ast.Assignment]) -> None:
         """Add the nodes of the statements, beside the model's."""
-        scope = Scope(self.reader, Names[Value](self.tensors))
+        scope = Scope(self.reader, NamedValues[Value](self.tensors))
         for one in statements:
             names = {name: f"{name}.patch" if name in self.tensors else name for name in names_in(one.targets)}
             self.reader.statements([replace(one, targets=_renamed(one.targets, names))], scope)

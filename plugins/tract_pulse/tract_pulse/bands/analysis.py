@@ -69,7 +69,7 @@ def along_inputs(whole: TypedModel, node: TypedNode, along: Along) -> list[Along
 class View:
     """What a row of ``band`` sees of a node: what is known of its inputs, and where rows and columns are."""
 
-    analysis: Analysis
+    analysis: BandAnalysis
     node: TypedNode
     along: Along
     inputs: tuple[Far, ...]
@@ -123,7 +123,7 @@ LARGEST_UNIT: Final = 512
 """Positions are told apart in blocks of up to so many: what is known of them is an array with a place for each pair."""
 
 
-class Analysis:
+class BandAnalysis:
     """What is known of one side: of the columns ahead of the row, or of those behind it; or of the row's own.
 
     ``symbol``: the length of the signal. ``unit``: as in `tract_pulse.bands.far`. ``units``: block sizes with which

@@ -13,11 +13,11 @@ from tract_core.frozen import frozen
 from tract_core.model.typed import TypedNode
 from tract_core.ops.rounding import limits
 from tract_core.plugins.keys import Array
-from tract_pulse.bands.analysis import LARGEST_UNIT, Along, Analysis, Side
+from tract_pulse.bands.analysis import LARGEST_UNIT, Along, BandAnalysis, Side
 from tract_pulse.bands.far import FILL, Far
 from tract_pulse.stream import CannotStream, PastLimit
 
-AnalysisFor = Callable[[int, Side], Analysis]
+AnalysisFor = Callable[[int, Side], BandAnalysis]
 """The analysis of one side, for a block size."""
 
 
@@ -99,7 +99,7 @@ def reach_of(joins: Sequence[Join], analysis: AnalysisFor, past: PastLimit | Non
     return Reach(unit, first, last, granted, tuple(cut))
 
 
-def _limit(join: Join, analysis: Analysis) -> Array:
+def _limit(join: Join, analysis: BandAnalysis) -> Array:
     """From which distance on an element makes no difference: where one of several factors is 0, for a product."""
     found = np.full((1, 1), np.inf)
     for source, along, neutral in zip(join.node.inputs, join.inputs, join.neutral, strict=True):

@@ -9,7 +9,7 @@ from tract_llvm.language.types import INDEX
 
 from tract_core.dims import Dim
 from tract_core.plugins.tables import Rows
-from tract_pulse.cpu.lay import Pulse
+from tract_pulse.cpu.lay import PlacedPulse
 from tract_pulse.cpu.position import KeptPosition, advance
 from tract_pulse.cpu.tensor import overwritten
 from tract_pulse.ops.concat import PulseConcat
@@ -26,7 +26,7 @@ def lower_pulse_concat(op: PulseConcat, site: Site) -> str | None:
     inputs = site.known_inputs()
     x, steps = overwritten(site, op.stream)
     (position,) = site.lowering.keep(site.node.node, KeptPosition(), [(INDEX, ())])
-    pulse = Pulse(x.view, op.axis, position)
+    pulse = PlacedPulse(x.view, op.axis, position)
     sizes = [piece.shape[op.axis] for piece in inputs]
     at: Dim = op.begin
     for size in sizes[: op.stream]:

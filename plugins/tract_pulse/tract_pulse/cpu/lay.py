@@ -11,7 +11,7 @@ from tract_cpu.program.arguments import arguments, each_loop
 from tract_cpu.program.program import ENDLESS, Argument, NativeStep
 from tract_llvm.language.types import INDEX, ElementType
 from tract_llvm.language.values import Value
-from tract_llvm.program.loops import Loop, collapsed
+from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View
 
 from tract_core.frozen import frozen
@@ -21,7 +21,7 @@ BEFORE_ALL: Final = -ENDLESS
 
 
 @frozen
-class Pulse:
+class PlacedPulse:
     """A pulse in memory, of a stream along ``axis``. ``position``: where the number of its first position stands."""
 
     view: View
@@ -66,7 +66,7 @@ class Pulse:
         return NativeStep(plan, given, 1, (), (written.storage,))
 
 
-def _around(view: View, other: View, axis: int) -> list[Loop]:
+def _around(view: View, other: View, axis: int) -> list[StridedLoop]:
     """The loops over all axes but that of the stream."""
     shape, *strides = ([*one[:axis], *one[axis + 1 :]] for one in (view.shape, view.strides, other.strides))
     return collapsed(shape, strides)

@@ -10,7 +10,7 @@ from tract_cpu.table import MOVES
 from tract_llvm.language.types import INDEX
 
 from tract_core.plugins.tables import Rows
-from tract_pulse.cpu.lay import BEFORE_ALL, Pulse
+from tract_pulse.cpu.lay import BEFORE_ALL, PlacedPulse
 from tract_pulse.cpu.position import KeptPosition, advance
 from tract_pulse.cpu.tensor import form_there, overwritten
 from tract_pulse.ops.mask import PulseMask
@@ -35,7 +35,7 @@ def lower_pulse_mask(op: PulseMask, site: Site) -> str | None:
     value = site.lowering.constant(op.value.array)
     assert value is not None  # it has the type of the input
     (position,) = site.lowering.keep(site.node.node, KeptPosition(), [(INDEX, ())])
-    pulse, value = Pulse(x.view, op.axis, position), value.stretched(x.view.shape)
+    pulse, value = PlacedPulse(x.view, op.axis, position), value.stretched(x.view.shape)
     steps += [pulse.laid(value, BEFORE_ALL, op.begin), pulse.laid(value, Eventual(op.end), ENDLESS)]
     x.place(site, steps)
     advance(site, position, x.view.shape[op.axis])

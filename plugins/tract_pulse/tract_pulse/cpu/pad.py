@@ -19,7 +19,7 @@ from tract_core.frozen import frozen
 from tract_core.ops.pad import PadConstant, PadEdge
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_pulse.cpu.lay import BEFORE_ALL, Pulse
+from tract_pulse.cpu.lay import BEFORE_ALL, PlacedPulse
 from tract_pulse.cpu.position import advance
 from tract_pulse.cpu.tensor import form_there, overwritten
 from tract_pulse.ops.pad import FrozenPad, PulsePad
@@ -62,7 +62,7 @@ def lower_pulse_pad(op: PulsePad, site: Site) -> str | None:
     keeps_last = isinstance(op.mode, PadEdge) and op.after != 0
     tensors = [(INDEX, ()), *([(one.element, one.shape)] if keeps_last else [])]
     position, *last = site.lowering.keep(site.node.node, KeptPad(), tensors)
-    pulse = Pulse(x.view, op.axis, position)
+    pulse = PlacedPulse(x.view, op.axis, position)
     if last:
         steps.append(pulse.kept(last[0], (op.begin, Eventual(op.end))))
     if op.before:
@@ -78,7 +78,7 @@ def _one_position(view: View, axis: int) -> View:
     return view.part(axis, 0, 1)
 
 
-def _before(op: PulsePad, site: Site, pulse: Pulse) -> NativeStep:
+def _before(op: PulsePad, site: Site, pulse: PlacedPulse) -> NativeStep:
     if isinstance(op.mode, PadConstant):
         return pulse.laid(_value(op.mode, site, pulse), BEFORE_ALL, op.begin)
     if isinstance(op.mode, PadEdge):
@@ -86,7 +86,7 @@ def _before(op: PulsePad, site: Site, pulse: Pulse) -> NativeStep:
     return pulse.mirrored(BEFORE_ALL, op.begin, (op.begin, Eventual(op.end)))
 
 
-def _behind(op: PulsePad, site: Site, pulse: Pulse, last: Sequence[View]) -> NativeStep:
+def _behind(op: PulsePad, site: Site, pulse: PlacedPulse, last: Sequence[View]) -> NativeStep:
     end = Eventual(op.end)
     if isinstance(op.mode, PadConstant):
         return pulse.laid(_value(op.mode, site, pulse), end, ENDLESS)
@@ -95,7 +95,7 @@ def _behind(op: PulsePad, site: Site, pulse: Pulse, last: Sequence[View]) -> Nat
     return pulse.mirrored(end, ENDLESS, (op.begin, end))
 
 
-def _value(mode: PadConstant, site: Site, pulse: Pulse) -> View:
+def _value(mode: PadConstant, site: Site, pulse: PlacedPulse) -> View:
     value = site.lowering.constant(mode.value.array)
     assert value is not None  # it has the type of the input
     return value.stretched(pulse.view.shape)

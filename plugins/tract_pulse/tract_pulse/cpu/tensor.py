@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
 from tract_cpu.group.forms import form_read
-from tract_cpu.group.known import Known
+from tract_cpu.group.known import CpuKnown
 from tract_cpu.group.reach import border_for
 from tract_cpu.group.start import Start
 from tract_cpu.place.blocked import bordered, in_blocks
@@ -25,7 +25,7 @@ from tract_pulse.ops.pad import PulsePad
 
 
 @frozen
-class Tensor:
+class PlacedTensor:
     """A tensor in memory. ``form``: how its channels are cut, ``None`` where its axes are as its shape says.
 
     ``border``: the zeros around it.
@@ -51,24 +51,24 @@ def form_there(start: Start, axis: int) -> Form | None:
     return form if form is not None and form.axis != axis else None
 
 
-def tensor(site: Site, slot: int) -> Tensor:
+def tensor(site: Site, slot: int) -> PlacedTensor:
     """An input, in the blocks in which the group reads it, or plain."""
     lowering, outlet, form = site.lowering, site.node.inputs[slot], site.group.reads[slot][1]
     blocked = form and in_blocks(lowering, outlet, form)
     if blocked is not None:
-        return Tensor(blocked.view, blocked.form, blocked.border)
+        return PlacedTensor(blocked.view, blocked.form, blocked.border)
     view = lowering.known_view(outlet)
-    return Tensor(view, None, ((0, 0),) * len(view.shape))
+    return PlacedTensor(view, None, ((0, 0),) * len(view.shape))
 
 
-def overwritten(site: Site, slot: int) -> tuple[Tensor, list[NativeStep]]:
+def overwritten(site: Site, slot: int) -> tuple[PlacedTensor, list[NativeStep]]:
     """An input that the node may write to, and how it comes there: where nobody else sees it, it stays where it is."""
     outlet, lowering = site.node.inputs[slot], site.lowering
     found = tensor(site, slot)
     if lowering.is_alone(outlet):
         return found, []
     own = bordered(lowering, found.view, found.border)
-    return Tensor(own, found.form, found.border), [copy_step(found.view, own, site.isa, ())]
+    return PlacedTensor(own, found.form, found.border), [copy_step(found.view, own, site.isa, ())]
 
 
 def form_for(start: Start, axis: int) -> Form | None:
@@ -91,7 +91,7 @@ def border_around(site: Site, form: Form, axis: int) -> Border:
     return tuple((0, 0) if place == axis else ends for place, ends in enumerate(found))
 
 
-def _readers(known: Known, outlet: OutletId) -> Iterator[tuple[OutletId, int, int]]:
+def _readers(known: CpuKnown, outlet: OutletId) -> Iterator[tuple[OutletId, int, int]]:
     """Who reads a tensor, or what is written over it: the outlet that they read, their node, and the slot there."""
     for reader in sorted(known.model.outlet(outlet).successors):
         if isinstance(known.model.nodes[reader.node].op, Delay | PulsePad | PulseMask | PulseConcat):

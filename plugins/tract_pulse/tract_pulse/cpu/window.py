@@ -24,7 +24,7 @@ from tract_core.dims import Dim, product
 from tract_core.errors import RunError
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
-from tract_pulse.cpu.tensor import Tensor, border_around
+from tract_pulse.cpu.tensor import PlacedTensor, border_around
 from tract_pulse.ops.delay import along
 
 
@@ -71,7 +71,7 @@ class KeptWindow(Keeping):
         return [0, int(begin) * memory.strides[self.axis]]
 
 
-def window(site: Site, axis: int, kept: int, element: ElementType, form: Form | None) -> Tensor:
+def window(site: Site, axis: int, kept: int, element: ElementType, form: Form | None) -> PlacedTensor:
     """Memory for the result of a node: ``kept`` positions of what came before, and behind them a pulse of its input.
 
     Each turn finds the last positions of the turn before in front.
@@ -101,7 +101,7 @@ def window(site: Site, axis: int, kept: int, element: ElementType, form: Form | 
     lowering.at_end(NativeStep(plan, given, 1, (), (begin.storage, memory.storage)))
     for place, (size, (before, _)) in enumerate(zip(inside, border, strict=True)):
         memory = memory.part(place, before, size)
-    return Tensor(memory, form, border)
+    return PlacedTensor(memory, form, border)
 
 
 def _numbers(border: Border) -> Border:

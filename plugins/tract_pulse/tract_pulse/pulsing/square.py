@@ -17,7 +17,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.questions import node_axes
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.tables import TableKey, function_row
-from tract_pulse.bands.analysis import NEUTRAL, Along, Analysis, Side, along_inputs, growing
+from tract_pulse.bands.analysis import NEUTRAL, Along, BandAnalysis, Side, along_inputs, growing
 from tract_pulse.bands.reach import Join
 from tract_pulse.pulsing.node import PulseNode
 from tract_pulse.pulsing.rate import Rate
@@ -88,7 +88,7 @@ class Squares:
         self.late: dict[tuple[OutletId, str, Window], OutletId] = {}
         self.signals: dict[Dim, Wire] = {}
         self.granted: dict[int, None] = {}
-        self._analyses: dict[tuple[int, Side], Analysis] = {}
+        self._analyses: dict[tuple[int, Side], BandAnalysis] = {}
 
     def before(self, pulse: Dim) -> Dim:
         """How many positions came before a pulse, of streams that come in pulses of that size."""
@@ -101,10 +101,10 @@ class Squares:
         """For each node, its place in the order of evaluation."""
         return {node_id: place for place, node_id in enumerate(self.whole.eval_order())}
 
-    def analysis(self, unit: int, side: Side) -> Analysis:
+    def analysis(self, unit: int, side: Side) -> BandAnalysis:
         """Of one side, for a block size."""
         if (unit, side) not in self._analyses:
-            self._analyses[unit, side] = Analysis(self.whole, self.rate.symbol, unit, side)
+            self._analyses[unit, side] = BandAnalysis(self.whole, self.rate.symbol, unit, side)
         return self._analyses[unit, side]
 
     def is_square(self, outlet: OutletId) -> bool:

@@ -46,14 +46,8 @@ def pulse_reshape(op: Reshape, node: PulseNode) -> Wire | None:
             hint="keep one axis whose size is that of the signal",
         )
     (target,) = others
-    outer, inner = product(op.before[:place]), product(op.before[place + 1 :])
-    new_inner = product(op.after[target + 1 :])
-    if same_dim(outer, product(op.after[:target])) is not True or is_symbolic(inner) or is_symbolic(new_inner):
-        raise CannotStream(
-            "the elements of a pulse do not lie together in its output",
-            hint="leave the axes in front of the signal as they are, and cut those behind into fixed sizes",
-        )
-    block = int(new_inner) // gcd(int(inner), int(new_inner))
+    inner, new_inner = _behind(op, place, target)
+    block = new_inner // gcd(inner, new_inner)
     pulse = node.pulse(node.wires[0])
     if not is_whole(pulse, block):
         raise CannotStream(
@@ -63,6 +57,18 @@ def pulse_reshape(op: Reshape, node: PulseNode) -> Wire | None:
     wire = node.delayed(node.wires[0], -stream.delay % block)
     assert wire.stream is not None
     before = (*op.before[:place], pulse, *op.before[place + 1 :])
-    after = (*op.after[:target], pulse * int(inner) // int(new_inner), *op.after[target + 1 :])
+    after = (*op.after[:target], pulse * inner // new_inner, *op.after[target + 1 :])
     outlet = node.wire(Reshape(op.at, before, after), wire.outlet)
-    return node.output(outlet, op.at + target, wire.stream.delay * int(inner) // int(new_inner))
+    return node.output(outlet, op.at + target, wire.stream.delay * inner // new_inner)
+
+
+def _behind(op: Reshape, place: int, target: int) -> tuple[int, int]:
+    """How many elements one position of the stream has, before and after. ``place``, ``target``: its axis."""
+    inner, new_inner = product(op.before[place + 1 :]), product(op.after[target + 1 :])
+    lies_together = same_dim(product(op.before[:place]), product(op.after[:target])) is True
+    if not lies_together or is_symbolic(inner) or is_symbolic(new_inner):
+        raise CannotStream(
+            "the elements of a pulse do not lie together in its output",
+            hint="leave the axes in front of the signal as they are, and cut those behind into fixed sizes",
+        )
+    return int(inner), int(new_inner)

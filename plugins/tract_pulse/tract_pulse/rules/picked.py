@@ -13,7 +13,7 @@ from tract_core.ops.axis import AddAxis
 from tract_core.ops.binary import Max, Min, Sub
 from tract_core.ops.gather import Gather
 from tract_core.plugins.keys import Array
-from tract_pulse.bands.analysis import LARGEST_UNIT, Along, Analysis, Side
+from tract_pulse.bands.analysis import LARGEST_UNIT, Along, BandAnalysis, Side
 from tract_pulse.bands.far import Far
 from tract_pulse.ops.range import PulseRange
 from tract_pulse.pulsing.node import PulseNode
@@ -87,7 +87,7 @@ def _near(node: PulseNode) -> Near | None:
         return None
     unit = 1
     while True:
-        analysis = Analysis(node.whole, node.rate.symbol, unit, Side.AHEAD)
+        analysis = BandAnalysis(node.whole, node.rate.symbol, unit, Side.AHEAD)
         far = analysis.far(node.node.inputs[1], Along(stream.axis, None))
         wanted = lcm(unit, *analysis.units)
         if wanted == unit or wanted > LARGEST_UNIT:

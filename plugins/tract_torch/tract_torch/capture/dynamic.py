@@ -73,7 +73,7 @@ def _linear(text: str) -> tuple[str, int, int] | None:
 
 
 @frozen
-class Axis:
+class DynamicAxis:
     """A size that was said to be dynamic. ``leaf``: the place of the tensor among all of the example.
 
     ``where``: what errors call the tensor. ``axis``: of the tensor. ``dim``: what was said of the size.
@@ -103,7 +103,7 @@ class DynamicShapes:
         self, module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
     ) -> None:
         """Raises InputError for names, axes and sizes that are none."""
-        self.axes: list[Axis] = []
+        self.axes: list[DynamicAxis] = []
         self._roots = _roots(dynamic_shapes)
         self._leaves = {id(leaf): place for place, leaf in enumerate(pytree.tree_leaves((tuple(args), dict(kwargs))))}
         given = bound_arguments(module, args, kwargs)
@@ -146,14 +146,14 @@ class DynamicShapes:
         for axis, dim in cast("list[tuple[Any, Any]]", pairs):
             if not isinstance(axis, int) or not -rank <= axis < rank:
                 raise InputError(f"has {rank} axes, dynamic_shapes has an axis {axis!r}", where=f"argument {where!r}")
-            one = self._named(Axis(where, self._leaves[id(value)], axis % rank, dim))
+            one = self._named(DynamicAxis(where, self._leaves[id(value)], axis % rank, dim))
             kind = getattr(getattr(dim, "type", None), "name", None)
             if isinstance(one.dim, (str, Dim)) or kind in ("AUTO", "DYNAMIC"):
                 self.axes.append(one)
             found[one.axis] = Dim.DYNAMIC if isinstance(one.dim, str) else one.dim
         return found if isinstance(spec, dict) else type(spec)(found.get(axis) for axis in range(len(pairs)))
 
-    def _named(self, axis: Axis) -> Axis:
+    def _named(self, axis: DynamicAxis) -> DynamicAxis:
         """With its size as PyTorch has it, where it is a text of a symbol of which there is a multiple somewhere."""
         if not isinstance(axis.dim, str):
             return axis
@@ -168,7 +168,7 @@ class DynamicShapes:
         """The names of symbols that were given no range: those of texts."""
         return frozenset(axis.dim for axis in self.axes if isinstance(axis.dim, str)).union(self._roots)
 
-    def named(self, name: str) -> Axis | None:
+    def named(self, name: str) -> DynamicAxis | None:
         """The first axis whose size has a name."""
         return next((axis for axis in self.axes if axis.name == name), None)
 
@@ -181,7 +181,7 @@ def _roots(dynamic_shapes: Any) -> dict[str, Any]:
     return {name: Dim(name, min=ASSUMED) for name in sorted(multiples)}
 
 
-def symbol_names(program: torch.export.ExportedProgram, axes: Sequence[Axis]) -> dict[str, str]:
+def symbol_names(program: torch.export.ExportedProgram, axes: Sequence[DynamicAxis]) -> dict[str, str]:
     """What the symbols of a program are called: as they were named, else after the input and the axis."""
     inputs = list(_inputs(program))
     named: dict[str, str] = {}
@@ -212,10 +212,10 @@ def _symbol(tensor: Any, axis: int) -> str | None:
     return symbols[0].name if len(symbols) == 1 else None
 
 
-def specialised(program: torch.export.ExportedProgram, axes: Sequence[Axis]) -> list[tuple[Axis, int]]:
+def specialised(program: torch.export.ExportedProgram, axes: Sequence[DynamicAxis]) -> list[tuple[DynamicAxis, int]]:
     """The axes that were dynamic and are not, with the size that they have."""
     inputs = list(_inputs(program))
-    found: list[tuple[Axis, int]] = []
+    found: list[tuple[DynamicAxis, int]] = []
     for axis in axes:
         tensor = inputs[axis.leaf][1] if axis.leaf < len(inputs) else None
         size = expression_of(tensor.shape[axis.axis]) if isinstance(tensor, torch.Tensor) else None

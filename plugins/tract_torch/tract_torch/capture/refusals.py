@@ -11,7 +11,7 @@ import torch
 
 from tract_core.errors import InputError, TractError, Unsupported
 from tract_torch.arguments import module_of
-from tract_torch.capture.dynamic import Axis, DynamicShapes
+from tract_torch.capture.dynamic import DynamicAxis, DynamicShapes
 from tract_torch.capture.watching import Watching, place_of_error
 
 _ONNX: Final = "torch.onnx.export(..., dynamo=False) follows the example, and tract.load reads the file"
@@ -147,7 +147,7 @@ def _constraint(line: str, watching: Watching, shapes: DynamicShapes) -> tuple[s
     return _readable(line), ""
 
 
-def _axis(told: str, shapes: DynamicShapes) -> Axis | None:
+def _axis(told: str, shapes: DynamicShapes) -> DynamicAxis | None:
     """The axis that PyTorch tells of, by the name of its size or by its place."""
     place = _SIZE.fullmatch(told)
     if place is None:
@@ -156,7 +156,7 @@ def _axis(told: str, shapes: DynamicShapes) -> Axis | None:
     return next((axis for axis in shapes.axes if (axis.where, axis.axis) == (where, number)), None)
 
 
-def _because(watching: Watching, axis: Axis | None) -> str:
+def _because(watching: Watching, axis: DynamicAxis | None) -> str:
     symbol = _symbol_of(watching, axis)
     lines = watching.lines(symbol) if symbol else []
     return f" because of {'; '.join(lines[:3])}" if lines else ""
@@ -174,7 +174,7 @@ _INSTEAD: Final[dict[str, str]] = {
 """For what a line has in it that makes a size ``n`` a number of the example, what to write there."""
 
 
-def _instead(watching: Watching, axis: Axis | None) -> str:
+def _instead(watching: Watching, axis: DynamicAxis | None) -> str:
     """What to write where a size became a number of the example."""
     symbol = _symbol_of(watching, axis)
     places = [
@@ -186,7 +186,7 @@ def _instead(watching: Watching, axis: Axis | None) -> str:
     return "; ".join(found) or "compute with x.shape[...] there in place of a number or of len(x)"
 
 
-def _symbol_of(watching: Watching, axis: Axis | None) -> str | None:
+def _symbol_of(watching: Watching, axis: DynamicAxis | None) -> str | None:
     """The symbol of PyTorch for an axis."""
     if axis is None or watching.environment is None:
         return None
@@ -197,7 +197,7 @@ def _symbol_of(watching: Watching, axis: Axis | None) -> str | None:
     return next((symbol for source, symbol in sources if f"L['{name}']" in source), None)
 
 
-def _bound(watching: Watching, axis: Axis | None) -> str:
+def _bound(watching: Watching, axis: DynamicAxis | None) -> str:
     """What the range of an axis would have to be, found by trying the sizes from 0 to 256."""
     symbol = _symbol_of(watching, axis)
     if axis is None or symbol is None:

@@ -31,7 +31,7 @@ class Start:
 
 
 @frozen
-class Turn:
+class EagerCall:
     """What came of a call. ``held``: what the buffers hold then that the module wrote into, by their names.
 
     ``changed``: the arguments that it wrote into, by theirs. ``result``: what was returned.
@@ -47,7 +47,7 @@ class Turn:
         return [as_array(one) for one in pytree.tree_leaves(self.result) if one is not None]
 
 
-def turn_of(model: torch.nn.Module, start: Start) -> Turn:
+def turn_of(model: torch.nn.Module, start: Start) -> EagerCall:
     """Call a module in evaluation mode, with copies of the tensors of an example.
 
     The module is left as it was, buffers too, and so are the tensors of the example, and the random numbers of the
@@ -65,7 +65,7 @@ def turn_of(model: torch.nn.Module, start: Start) -> Turn:
         now = dict(model.named_buffers(remove_duplicate=False))
         wrote = [name for name in now if name in first and _wrote(now[name], *first[name])]
         own = start.example.tensors()
-        return Turn(
+        return EagerCall(
             pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, found),
             {name: now[name].detach().clone() for name in wrote},
             {name: copy for name, copy in copies.items() if not _same(copy, own[name])},

@@ -18,7 +18,7 @@ from tract_core.plugins import default_registry
 from tract_core.runtime.binding import bind_inputs
 from tract_torch.arguments import chosen, module_of, path_of
 from tract_torch.check.draw import drawn, larger_sizes, sizes_of, smallest_sizes
-from tract_torch.check.eager import Start, Turn, turn_of
+from tract_torch.check.eager import EagerCall, Start, turn_of
 from tract_torch.check.interface import Interface, held_inputs, held_tensors
 from tract_torch.errors import CheckError
 from tract_torch.example import Example
@@ -280,7 +280,7 @@ class _Check:
             other = self._drawn(values, seed + (number + 1) * len(self.report.trials), integers=tensors)
             start = Start(self.example.with_tensors(other), {**start.held, **turn.held})
 
-    def _called(self, start: Start, *, own: bool) -> Turn:
+    def _called(self, start: Start, *, own: bool) -> EagerCall:
         """What the module gives. Raises `_Refused`, unless it is called with its ``own`` example."""
         try:
             return turn_of(self.model, start)
@@ -290,7 +290,7 @@ class _Check:
             raise _Refused("module", _first_line(error)) from None
 
     def _compare_turn(
-        self, what: str, values: Mapping[str, int], starts: list[Start], turn: Turn, state: State
+        self, what: str, values: Mapping[str, int], starts: list[Start], turn: EagerCall, state: State
     ) -> None:
         """The last of some calls in a row. Raises CheckError where outputs differ."""
         given = self.interface.given(starts[-1])

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tract_core.frozen import frozen
-from tract_torch.check.eager import Start, Turn
+from tract_torch.check.eager import EagerCall, Start
 from tract_torch.naming import plain
 from tract_torch.tensors import array_of
 from tract_torch.wiring.states import after
@@ -43,7 +43,7 @@ class Interface:
             for name in self.inputs
         ]
 
-    def wanted(self, start: Start, turn: Turn) -> list[Array]:
+    def wanted(self, start: Start, turn: EagerCall) -> list[Array]:
         """What it has to give: all that was returned, then what was changed, as far as it gives that."""
         found = turn.outputs
         tensors, buffers = {**start.example.tensors(), **turn.changed}, {**start.held, **turn.held}

@@ -26,9 +26,9 @@ from tract_core.frontend.node import (
     SIZES,
     TEXT,
     TEXTS,
+    AttributeKind,
     Attributes,
     Inputs,
-    Kind,
 )
 from tract_core.model.graph import OutletId
 from tract_core.ops.node_wiring import NodeWiring
@@ -76,7 +76,7 @@ class Call(Attributes, Inputs[str]):
         """Whether an argument is given, and not None."""
         return self._given.get(name) is not None
 
-    def find(self, name: str, kind: Kind[T]) -> T | None:
+    def find(self, name: str, kind: AttributeKind[T]) -> T | None:
         """An argument as one of a kind."""
         value = self._given.get(name)
         if value is None:
@@ -209,7 +209,7 @@ def _several(value: Any) -> Sequence[Any]:
     return cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else [value]
 
 
-_READ: Final[Mapping[Kind[Any], Callable[[Call, Any], Any]]] = {
+_READ: Final[Mapping[AttributeKind[Any], Callable[[Call, Any], Any]]] = {
     INTEGER: lambda _, value: int(value),
     INTEGERS: lambda _, value: tuple(map(int, _several(value))),
     NUMBER: lambda _, value: float(value),

@@ -12,14 +12,14 @@ from tract_core.ops.downsample import Downsample
 from tract_core.ops.slice import Slice
 from tract_cpu.tracing.refused import line_here
 from tract_cpu.tracing.trace import Trace
-from tract_cpu.tracing.traced import Size, Traced
+from tract_cpu.tracing.traced import Traced, TracedSize
 
 
 def indexed(trace: Trace, x: Traced, key: Any) -> Traced:
     """``x[key]`` for places, ranges, ``None`` and ``...``. Raises Refused for arrays as indices."""
     keys: list[Any] = list(cast("tuple[Any, ...]", key)) if isinstance(key, tuple) else [key]
     for one in keys:
-        if not (one is None or one is Ellipsis or isinstance(one, (slice, Size)) or _is_place(one)):
+        if not (one is None or one is Ellipsis or isinstance(one, (slice, TracedSize)) or _is_place(one)):
             trace.refuse(f"its meaning picks elements by an array: {line_here()}")
     taken = sum(one is not None and one is not Ellipsis for one in keys)
     if not any(one is Ellipsis for one in keys):
@@ -45,7 +45,7 @@ def _is_place(key: Any) -> bool:
 def _at(trace: Trace, x: OutletId, axis: int, place: Any) -> OutletId:
     """One position, counted from the end where it is negative. Raises IndexError where the axis ends before."""
     size = trace.shape(x)[axis]
-    if isinstance(place, Size) or is_symbolic(size):
+    if isinstance(place, TracedSize) or is_symbolic(size):
         trace.refuse_size()
     begin = int(place) + (int(size) if place < 0 else 0)
     if not 0 <= begin < int(size):
@@ -69,7 +69,7 @@ def _bound(bound: Any, default: Dim, size: Dim) -> Dim:
     """A bound of a range, inside the axis."""
     if bound is None:
         return default
-    dim = bound.dim if isinstance(bound, Size) else int(bound)
+    dim = bound.dim if isinstance(bound, TracedSize) else int(bound)
     if isinstance(dim, int) and dim < 0:
         return dim_max(size + dim, 0)
     return dim_min(dim, size)

@@ -14,7 +14,7 @@ from tract_core.ops.cumsum import CumSum
 from tract_core.ops.elementwise import Abs, Sqrt, Square
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_cpu.tracing.trace import Trace
-from tract_cpu.tracing.traced import Size, Traced
+from tract_cpu.tracing.traced import Traced, TracedSize
 
 
 def _reduced(trace: Trace, x: OutletId, reducer: Reducer, axes: Sequence[int]) -> OutletId:
@@ -26,10 +26,10 @@ def _result(trace: Trace, found: OutletId, axes: Sequence[int], keepdims: Any) -
     return trace.made(found if keepdims else trace.wire.squeeze(found, list(axes)))
 
 
-def _count(trace: Trace, x: OutletId, axes: Sequence[int]) -> int | Size:
+def _count(trace: Trace, x: OutletId, axes: Sequence[int]) -> int | TracedSize:
     """How many elements become one."""
     sizes: list[Dim] = [trace.shape(x)[axis] for axis in axes]
-    return Size.of(trace, product(sizes))
+    return TracedSize.of(trace, product(sizes))
 
 
 def _summing_type(own: np.dtype[Any], dtype: Any) -> np.dtype[Any]:
@@ -103,7 +103,7 @@ def _averaging_type(own: np.dtype[Any], dtype: Any) -> tuple[np.dtype[Any], np.d
 def _averaged(trace: Trace, x: OutletId, axes: Sequence[int], less: int = 0) -> OutletId:
     """The sum by the number of elements, less some."""
     count = _count(trace, x, axes)
-    if less and isinstance(count, Size):
+    if less and isinstance(count, TracedSize):
         trace.refuse_size()
     divisor = trace.outlet(max(count - less, 0) if less else count, trace.dtype(x))
     return trace.wire.binary(Div(), _reduced(trace, x, Reducer.SUM, axes), divisor)

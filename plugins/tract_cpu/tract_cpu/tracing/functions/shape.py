@@ -10,12 +10,12 @@ import numpy as np
 from tract_core.dims import Dim, comparison, product, same_dim
 from tract_core.ops.reshape import reshape_sizes
 from tract_cpu.tracing.trace import Trace
-from tract_cpu.tracing.traced import Size, Traced, listed
+from tract_cpu.tracing.traced import Traced, TracedSize, listed
 
 
 def dims_of(shape: Any) -> tuple[Dim, ...]:
     """Sizes that a meaning names, as those of the core."""
-    return tuple(one.dim if isinstance(one, Size) else int(one) for one in listed(shape))
+    return tuple(one.dim if isinstance(one, TracedSize) else int(one) for one in listed(shape))
 
 
 def _in_rows(order: str | None) -> None:
@@ -104,7 +104,7 @@ def _broadcast_to(trace: Trace, array: Any, shape: Any) -> Traced:
     return trace.view(trace.wire.broadcast(x.outlet, wanted), x)
 
 
-def _shape(trace: Trace, a: Any) -> tuple[int | Size, ...]:
+def _shape(trace: Trace, a: Any) -> tuple[int | TracedSize, ...]:
     return trace.array(a).shape
 
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from tract_llvm.llvm import LOCK
 
 from tract_cuda.testing.emulator.errors import EmulationError
-from tract_cuda.testing.emulator.launch import Grid, Job, Launch, Range, packed
+from tract_cuda.testing.emulator.launch import EmulatedLaunch, Grid, Job, Range, packed
 from tract_cuda.testing.emulator.machine.build import compiled, machine
 from tract_cuda.testing.emulator.parse import Entry, Module, Variable, parsed
 from tract_cuda.testing.emulator.report import error_of
-from tract_cuda.testing.emulator.translate import Memory, laid_out, translated
+from tract_cuda.testing.emulator.translate import DeclaredMemory, laid_out, translated
 
 _SPEED: Final = 0
 _KEPT: Final = 256
@@ -66,7 +66,7 @@ class Emulator:
             kernel.address, sizes, threads, kernel.memory.dynamic + shared_bytes, kernel.memory.local,
             kernel.packed(arguments), [*memory, *own], order, seed, resident, strict,
         )  # fmt: skip
-        found = Launch(job).run()
+        found = EmulatedLaunch(job).run()
         if found is not None:
             raise error_of(found, name, self.module.lines, order)
 
@@ -92,7 +92,7 @@ def _engine(text: str) -> Any:
 class _Kernel:
     """One kernel: its code, once it was asked for."""
 
-    def __init__(self, entry: Entry, memory: Memory) -> None:
+    def __init__(self, entry: Entry, memory: DeclaredMemory) -> None:
         self.entry, self.memory = entry, memory
 
     @cached_property

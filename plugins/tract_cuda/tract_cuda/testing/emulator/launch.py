@@ -99,7 +99,7 @@ class Records:
         return self.address + np.arange(len(self.data)) * self.layout.bytes
 
 
-class Launch:
+class EmulatedLaunch:
     """The memory of a launch, and its run."""
 
     def __init__(self, job: Job) -> None:

@@ -12,7 +12,7 @@ from tract_cuda.testing.emulator.types import BITS
 
 
 @frozen
-class Parameter:
+class PtxParameter:
     """What a kernel is called with. ``offset``, ``bytes``: where it lies among all parameters.
 
     ``name``: as the text has it.
@@ -74,7 +74,7 @@ class Entry:
     """
 
     name: str
-    parameters: Sequence[Parameter]
+    parameters: Sequence[PtxParameter]
     registers: Mapping[str, str]
     variables: Sequence[Variable]
     body: Sequence[Statement | Label]
@@ -192,8 +192,8 @@ def _product(sizes: str) -> int:
     return found
 
 
-def _parameters(text: str) -> list[Parameter]:
-    found, at = list[Parameter](), 0
+def _parameters(text: str) -> list[PtxParameter]:
+    found, at = list[PtxParameter](), 0
     for one in split(text):
         match = _PARAMETER.match(" ".join(one.split()))
         if match is None:
@@ -202,7 +202,7 @@ def _parameters(text: str) -> list[Parameter]:
         size = BITS[kind] // 8 * int(count or 1)
         step = int(align or BITS[kind] // 8)
         at = -(-at // step) * step
-        found.append(Parameter(name, at, size))
+        found.append(PtxParameter(name, at, size))
         at += size
     return found
 

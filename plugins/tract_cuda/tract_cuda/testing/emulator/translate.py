@@ -20,7 +20,7 @@ _ENDS: Final = ("ret", "exit", "trap")
 
 
 @frozen
-class Memory:
+class DeclaredMemory:
     """Where what a kernel declares lies. ``symbols``: the space and the address or offset of each.
 
     ``static``: bytes of shared memory that it declares; ``dynamic``: where that of the launch begins; ``local``: bytes
@@ -33,7 +33,7 @@ class Memory:
     local: int
 
 
-def laid_out(module: Module, entry: Entry, elsewhere: Mapping[str, int]) -> Memory:
+def laid_out(module: Module, entry: Entry, elsewhere: Mapping[str, int]) -> DeclaredMemory:
     """Where all that is declared lies. ``elsewhere``: the addresses of global variables."""
     symbols: dict[str, tuple[str, int]] = {name: ("global", address) for name, address in elsewhere.items()}
     ends = {"shared": 0, "local": 0}
@@ -50,10 +50,10 @@ def laid_out(module: Module, entry: Entry, elsewhere: Mapping[str, int]) -> Memo
     align = max([one.align for one in open_ones], default=16)
     dynamic = -(-ends["shared"] // align) * align if open_ones else ends["shared"]
     symbols |= {one.name: ("shared", dynamic + SHARED_BASE) for one in open_ones}
-    return Memory(symbols, ends["shared"], dynamic, ends["local"])
+    return DeclaredMemory(symbols, ends["shared"], dynamic, ends["local"])
 
 
-def translated(entry: Entry, memory: Memory) -> str:
+def translated(entry: Entry, memory: DeclaredMemory) -> str:
     """The text of the module. Raises UnknownPtx."""
     w = Writer(entry.registers, memory.symbols, {one.name: one.offset for one in entry.parameters})
     _Code(w, entry).write()

@@ -162,7 +162,7 @@ def _stmatrix(w: Writer, op: Operation) -> None:
 
 
 @frozen
-class Product:
+class WarpProduct:
     """A product of a warp. ``left``, ``right``: the types of the factors; ``sums``, ``result``: f32, f16 or s32.
 
     ``finite``: whether sums stop at the ends of their type.
@@ -228,7 +228,7 @@ def _eight(w: Writer, part: str, kind: str) -> str:
     return w.ir(f"select i1 {nothing}, double 0x7FF8000000000000, double {number}")
 
 
-def _multiplied(w: Writer, what: Product) -> None:
+def _multiplied(w: Writer, what: WarpProduct) -> None:
     """The body of the function that does it for a warp."""
     m, n, k = what.shape.m, what.shape.n, what.shape.k
     kind = what.kind
@@ -284,7 +284,7 @@ def _sum_spot(w: Writer, n: int, number: int, where: tuple[str, str]) -> str:
     return w.two("add", 64, w.two("mul", 64, row, str(n)), column)
 
 
-def _keep_sums(w: Writer, sums: str, what: Product, held: tuple[str, int], where: tuple[str, str]) -> None:
+def _keep_sums(w: Writer, sums: str, what: WarpProduct, held: tuple[str, int], where: tuple[str, str]) -> None:
     word, number = held
     if what.sums == "f16":
         for half in range(2):
@@ -324,7 +324,7 @@ def multiply(w: Writer, kind: str, arrays: tuple[str, str, str], shape: Shape) -
         w.do(f"store {vector} {w.ir(f'load {vector}, ptr {total}')}, ptr {spot}, align 8")
 
 
-def _result(w: Writer, sums: str, what: Product, number: int, where: tuple[str, str]) -> str:
+def _result(w: Writer, sums: str, what: WarpProduct, number: int, where: tuple[str, str]) -> str:
     """A register of the result."""
     if what.result != "f16":
         value = w.ir(f"load {what.kind}, ptr {w.element(sums, what.kind, _sum_spot(w, what.shape.n, number, where))}")
@@ -369,7 +369,7 @@ def _mma(w: Writer, op: Operation) -> None:
         raise op.unknown("products of such a shape are not known")
     if not op.has("row") or not op.has("col"):
         raise op.unknown("the left factor is by rows, and the right one by columns")
-    what = Product(shape, left, right, sums, result)
+    what = WarpProduct(shape, left, right, sums, result)
     given = [one for operand in op.operands[1:4] for one in listed(operand)]
     if len(given) != sum(what.registers[:3]):
         raise op.unknown(f"it has {len(given)} registers instead of {sum(what.registers[:3])}")

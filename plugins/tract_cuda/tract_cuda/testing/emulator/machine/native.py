@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.buffers import Buffer
-from tract_llvm.language.function import POINTER, Function
-from tract_llvm.language.types import I64, ElementType, ir_type
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import I64, POINTER, ElementType, ir_type
 from tract_llvm.language.values import Value
 from tract_llvm.llvm import ir
 
@@ -37,7 +37,7 @@ class Native(Function):
 
     def memory(self, address: Value, element: ElementType = I64) -> Buffer:
         """What lies at an address."""
-        return Buffer(self, self.builder.inttoptr(address.ir, POINTER), element)
+        return Buffer(self, self.builder.inttoptr(address.ir, ir_type(POINTER)), element)
 
     def record(self, layout: Layout, address: Value) -> Record:
         """The record at an address."""
