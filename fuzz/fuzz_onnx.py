@@ -87,7 +87,7 @@ def difficult(kind, shape, chance):
 
 def examine(content, chance):
     """What became of a file: ``"ran"``, ``"refused"``, or ``"failed"`` in the run. Raises whatever is a finding."""
-    from tract_onnx.frontend import Onnx
+    from tract_onnx.frontend import OnnxLoader
 
     from tract_core.errors import TractError
     from tract_core.limits import LoadLimits
@@ -102,7 +102,7 @@ def examine(content, chance):
         max_fold_ops=1 << 24,
     )
     try:
-        model = Onnx(limits=limits).load_bytes(content)
+        model = OnnxLoader(limits=limits).load_bytes(content)
         model.analyse()
         typed = model.into_typed()
         plans = [TypedSimplePlan(typed.clone()), TypedSimplePlan(typed.declutter())]

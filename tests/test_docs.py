@@ -30,11 +30,12 @@ def name_of(path: Path) -> str:
 
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "examples/**/*.md", "plugins/*/*.md", "bench/*.md")
+    for pattern in ("*.md", "docs/*.md", "docs/inside/*.md", "examples/**/*.md", "plugins/*/*.md", "bench/*.md")
     for path in ROOT.glob(pattern)
 )
 ELSEWHERE = {
     "docs/plugins.md": "a tutorial, which tests/test_docs_plugins.py follows in an empty folder",
+    **{name_of(path): "tests/test_docs_inside.py runs them" for path in ROOT.glob("docs/inside/*.md")},
     **{
         name_of(path): "tests/test_example_plugins.py runs them where the examples are installed"
         for path in ROOT.glob("examples/plugins/*/README.md")
@@ -42,7 +43,9 @@ ELSEWHERE = {
 }
 """Documents whose blocks another test runs."""
 
-BLOCK = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"^```(\w*)(?: printed| after=\w+ of=\w+| title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE
+)
 INDENTED = re.compile(r"(?:^|\n)\n( {4}(?:\$|import |from |tract |pip |make )[^\n]*)")
 
 RUN = [path for path in DOCUMENTS if name_of(path) not in ELSEWHERE and BLOCK.search(path.read_text())]
