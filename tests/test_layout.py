@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,40 @@ def test_no_function_is_longer_than_60_lines() -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno - node.lineno >= 60
     ]
     assert not long
+
+
+MANY_MODULES = {
+    *("tract_core/ops", "tract_core/testing/cases", "plugins/tract_cpu/tract_cpu/lower"),
+    *(f"plugins/tract_{name}/tract_{name}/ops" for name in ("nnef", "onnx", "torch")),
+}
+"""Folders with a module for each operator family."""
+
+FEW_FUNCTIONS = 12
+"""A folder with fewer has no median worth the name."""
+
+
+def lengths_of_functions(path: Path) -> list[int]:
+    """Lines of the bodies of a module's functions, docstrings aside."""
+    found = list[int]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            body = node.body[ast.get_docstring(node) is not None :]
+            found.append(sum(one.end_lineno - one.lineno + 1 for one in body))
+    return found
+
+
+@pytest.mark.parametrize(
+    "folder",
+    sorted({path.parent for path in LIBRARY if not {"tests", "tools"} & {*path.parts}}),
+    ids=lambda one: one.name,
+)
+def test_a_folder_is_seen_at_a_glance(folder: Path) -> None:
+    modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+    lengths = sorted(length for path in modules for length in lengths_of_functions(path))
+    assert len(modules) <= 40 or str(folder.relative_to(ROOT)) in MANY_MODULES
+    if len(lengths) >= FEW_FUNCTIONS:
+        assert statistics.median(lengths) <= 6
+        assert sum(length < 20 for length in lengths) >= 0.9 * len(lengths)
 
 
 def test_every_target_of_the_makefile_has_a_rule_and_a_line_of_help() -> None:

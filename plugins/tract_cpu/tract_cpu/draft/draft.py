@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tract_llvm.program.views import Kind, Storage, View
 
@@ -114,11 +114,16 @@ StepT = TypeVar("StepT", bound=Step)
 
 def _renumbered(step: StepT, behind: Sequence[int]) -> StepT:
     """A step that names others by their new places. ``behind``: how many are left before each old place."""
-    names = isinstance(step, NativeStep) and any(isinstance(one, StepNumber | ArgumentPlace) for one in step.arguments)
-    if not names or not isinstance(step, NativeStep):
+    if not isinstance(step, NativeStep):
         return step
-    arguments = (
-        replace(one, place=behind[one.place]) if isinstance(one, StepNumber | ArgumentPlace) else one
-        for one in step.arguments
-    )
+    named = [(number, one) for number, one in enumerate(step.arguments) if isinstance(one, _NUMBERED)]
+    if not named:
+        return step
+    arguments = list(step.arguments)
+    for number, one in named:
+        arguments[number] = replace(one, place=behind[one.place])
     return replace(step, arguments=tuple(arguments))
+
+
+_NUMBERED: Final = (StepNumber, ArgumentPlace)
+"""Arguments that name a step by its number."""

@@ -137,6 +137,8 @@ class _Placing:
         self._known, self._model = known, known.model
         self.plain: dict[OutletId, Placement] = {one: WantedOutput(number) for number, one in outputs if one in wanted}
         self.blocks: dict[OutletId, Placement] = {}
+        self._filled = set[OutletId]()
+        """What tensors are inside of."""
         self._offsets: dict[int, list[Dim]] = {}
         """Where the inputs of concatenations, by their nodes, begin in the whole, if they have no gaps there."""
 
@@ -198,11 +200,11 @@ class _Placing:
 
     def _padded(self, outlet: OutletId, form: Form) -> Placement | None:
         """Inside of what the first `Pad` makes of it that nothing else is inside of."""
-        taken = {one.whole for one in self.blocks.values() if isinstance(one, Inside)}
         for reader in self._model.outlet(outlet).successors:
             op, result = self._model.nodes[reader.node].op, OutletId(reader.node)
-            free = isinstance(op, Pad) and result not in taken and self._known.why_unfit(reader.node) is None
+            free = isinstance(op, Pad) and result not in self._filled and self._known.why_unfit(reader.node) is None
             if free and stays_in_blocks(op, form):
+                self._filled.add(result)
                 return Inside(result)
         return None
 

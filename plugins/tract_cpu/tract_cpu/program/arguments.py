@@ -59,28 +59,25 @@ def _in_order(where: str, items: Sequence[Item], given: Mapping[str, Given]) -> 
 
 def _put(found: list[Any], where: str, items: Sequence[Item], given: Mapping[str, Given]) -> None:
     """Add values by name in the order of items. A model has thousands, so types are looked at by the cheapest means."""
-    if len(given) != len(items):
+    if len(given) != len(items) or not given.keys() >= {item.name for item in items}:
         raise TypeError(_other_names(where, items, given))
     for item in items:
-        value, kind = given.get(item.name, _NONE), type(item)
-        if value is _NONE:
-            raise TypeError(_other_names(where, items, given))
+        value, kind = given[item.name], type(item)
         if kind is Size or kind is Memory:
             if type(value) in _SEVERAL:
                 raise TypeError(f"{where}, {item.name} takes one value, not {len(cast('list[Any]', value))}")
             found.append(value)
-        elif kind is Each:
-            for number, one in enumerate(_several(where, item, value)):
+        elif isinstance(item, Each):
+            for number, (one, its) in enumerate(zip(_several(where, item, value), item.rounds, strict=True)):
                 if type(one) is not dict:
                     raise TypeError(f"{where}, {item.name}[{number}] takes names with values")
-                _put(found, f"{where}, {item.name}[{number}]", cast("Each", item).rounds[number], cast("Any", one))
+                _put(found, f"{where}, {item.name}[{number}]", its, cast("dict[str, Given]", one))
         else:
             found.extend(_several(where, item, value))
             if found and type(found[-1]) is dict:
                 raise TypeError(f"{where}, {item.name} takes values without names")
 
 
-_NONE: Final = object()
 _SEVERAL: Final = (list, tuple)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tract_llvm.isa import Isa
 from tract_llvm.program.views import Address
 
 from tract_cpu.draft.draft import Drafted
 from tract_cpu.program.arguments import begun
-from tract_cpu.program.program import ArgumentPlace, NativeStep, Program, Step
+from tract_cpu.program.places import Places
+from tract_cpu.program.program import ArgumentPlace, NativeStep, Program, ProgramLoop, Step
 from tract_cpu.schedule.rows import joined_by_rows
 
 
@@ -18,12 +21,8 @@ def schedule(drafted: Drafted, isa: Isa, threads: int) -> Program:
 
 def put_together(drafted: Drafted) -> Program:
     """Steps as a program, each as it was chosen. What lies in another storage is named by its place there."""
-    places, loops = drafted.places, list(drafted.loops)
-    chosen = (*drafted.steps, *drafted.last_steps)
-    for place, step in enumerate(chosen):
-        for number, address in _addresses(step):
-            for move in places.root(address.storage).moves:
-                loops[move.loop] = loops[move.loop].moving(ArgumentPlace(place, number), move.step, move.back)
+    places, chosen = drafted.places, (*drafted.steps, *drafted.last_steps)
+    loops = _moving(drafted.loops, places, chosen) if drafted.loops else []
     steps = [places.step(step) for step in chosen]
     for loop in loops:
         steps[loop.first] = begun(loop, steps[loop.first])
@@ -40,6 +39,16 @@ def put_together(drafted: Drafted) -> Program:
         drafted.stages,
         {symbol: number for number, stage in enumerate(drafted.stages, 1) for symbol in stage.symbols},
     )
+
+
+def _moving(loops: Sequence[ProgramLoop], places: Places, steps: Sequence[Step]) -> list[ProgramLoop]:
+    """Loops with the addresses that move in them."""
+    found = list(loops)
+    for place, step in enumerate(steps):
+        for number, address in _addresses(step):
+            for move in places.root(address.storage).moves:
+                found[move.loop] = found[move.loop].moving(ArgumentPlace(place, number), move.step, move.back)
+    return found
 
 
 def _addresses(step: Step) -> list[tuple[int, Address]]:

@@ -68,10 +68,7 @@ def _joined(op: TypedConcat, node: PulseNode, slots: Sequence[int], suffix: str)
         inside = node.wire(Lt(), counted, bound, suffix=f".inside-{place}")
         name = suffix if place == 0 else f".chosen-{place}"
         outlet = node.wire(Iff(), inside, others[place].outlet, outlet, suffix=name)
-    length: Dim = 0
-    for size in sizes:
-        length = length + size
-    return Wire(outlet, Stream(op.axis, late, node.whole.known.simplify(length)))
+    return Wire(outlet, Stream(op.axis, late, node.whole.known.simplify(sum(sizes))))
 
 
 def _size(node: PulseNode, slot: int, sizes: Sequence[Dim]) -> int:
