@@ -82,13 +82,13 @@ class CudaState(TypedSimpleState):
 
         Raises InputError when the arrays do not fit, RunError, with its name, when a node fails.
         """
-        plan, turn = self.plan, self.plan.turn
+        plan, turn, before = self.plan, self.plan.turn, self.freeze()
         turn.begin(self._host, inputs, out, symbols)
         values: dict[OutletId, Array] = {**plan.constants, **dict(zip(plan.inputs, inputs, strict=True))}
         try:
             outputs = self._outputs(inputs, values, observe)
         except Refused:
-            raise self._reason(inputs, symbols) from None
+            raise self._reason(inputs, symbols, before) from None
         return outputs if out is None else turn.outputs.fill(out, outputs)
 
     def repeat(self, inputs: Any, out: Any = None) -> list[Any] | None:
@@ -105,7 +105,7 @@ class CudaState(TypedSimpleState):
                 check_run_time()
                 found = self._on_device(turn.segment, dict(zip(plan.inputs, turn.inputs, strict=True)), ends)
         except Refused:
-            raise self._reason([np.asarray(one) for one in turn.on_host(sources)], None) from None
+            raise self._reason([np.asarray(one) for one in turn.on_host(sources)], None, self.freeze()) from None
         if turn.out is None:
             return [found[outlet] for outlet in plan.outputs]
         for outlet, array in zip(plan.outputs, turn.out, strict=True):
@@ -134,10 +134,13 @@ class CudaState(TypedSimpleState):
                         held.let_go(values.pop(outlet))
         return [values[outlet] for outlet in plan.outputs]
 
-    def _reason(self, inputs: Sequence[Array], symbols: Mapping[str, int] | None) -> TractError:
-        """What the node executor says of a turn in which a kernel refused to do its work."""
+    def _reason(self, inputs: Sequence[Array], symbols: Mapping[str, int] | None, before: Any) -> TractError:
+        """What the node executor says of a turn in which a kernel refused to do its work.
+
+        ``before``: what operators on the host had kept when it began.
+        """
         state = TypedSimplePlan(self.plan.model).spawn()
-        state.thaw(self.freeze())
+        state.thaw(before)
         try:
             state.run(inputs, symbols=symbols)
         except TractError as error:

@@ -22,7 +22,7 @@ POINTS = 600
 DIGIT, DIGITS, SCALE = 26, 45, 120
 MOST_EXCHANGES = 30
 HERE = Path(__file__).resolve().parents[1]
-TARGET = HERE / "tract_cpu" / "kernels" / "functions" / "coefficients.py"
+TARGET = HERE / "tract_llvm" / "functions" / "coefficients.py"
 
 F32, F64 = ("F32", 2.0**-27), ("F64", 2.0**-57)
 NARROW = {"F32": np.float32, "F64": np.float64}

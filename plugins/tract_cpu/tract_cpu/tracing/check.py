@@ -31,7 +31,7 @@ _UNITS: Final = 64
 def check_meaning(
     model: TypedModel, meaning: Callable[..., Any], facts: Sequence[TypedFact], *, open_zeros: bool
 ) -> None:
-    """Raises Refused where the traced model and the meaning, called on arrays, differ.
+    """Raises NotTraced where the traced model and the meaning, called on arrays, differ.
 
     ``facts``: of the inputs. ``open_zeros``: whether zeros may have another sign.
     """
@@ -88,7 +88,7 @@ def _agree(
     *,
     open_zeros: bool,
 ) -> bool:
-    """Whether both gave something: where sizes do not fit, both refuse. Raises Refused."""
+    """Whether both gave something: where sizes do not fit, both refuse. Raises NotTraced."""
     for one in arrays:
         one.flags.writeable = False
     with np.errstate(all="ignore"):
@@ -118,7 +118,7 @@ def results_of(found: Any) -> tuple[Any, ...]:
 
 
 def _compare(found: Array, wanted: Array, *, open_zeros: bool) -> None:
-    """Raises Refused where an array is not what it should be."""
+    """Raises NotTraced where an array is not what it should be."""
     if found.dtype != wanted.dtype or found.shape != wanted.shape:
         sides = f"{wanted.dtype}{list(wanted.shape)}, traced {found.dtype}{list(found.shape)}"
         raise NotTraced(f"its meaning gives {sides}")

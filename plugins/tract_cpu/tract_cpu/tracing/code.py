@@ -84,7 +84,7 @@ _INSTEAD: Final[Mapping[Any, Any]] = {
 
 
 class Reader:
-    """Makes copies of functions that read only what was looked at. Raises Refused where one does more.
+    """Makes copies of functions that read only what was looked at. Raises NotTraced where one does more.
 
     ``refusal``: what a copy wanted while it was called and must not have, which holds also where it went on.
     """
@@ -202,7 +202,7 @@ def stays(value: Any) -> bool:
 
 
 def check_code(code: CodeType, outer: frozenset[str] | None = None) -> None:
-    """Raises Refused for code that changes anything but its own variables, those of functions inside it too."""
+    """Raises NotTraced for code that changes anything but its own variables, those of functions inside it too."""
     outer = frozenset(code.co_freevars) if outer is None else outer
     for one in dis.get_instructions(code):
         told = _CHANGES.get(one.opname)
@@ -245,7 +245,7 @@ def _stored(code: CodeType, names: set[str]) -> set[str]:
 
 
 def check_operator(op: TypedOp, names: frozenset[str], reader: Reader) -> None:
-    """Raises Refused where a meaning reads something of its operator, by one of these names, that may change."""
+    """Raises NotTraced where a meaning reads something of its operator, by one of these names, that may change."""
     for name in field_names(op):
         if not stays(getattr(op, name)):
             found = type(getattr(op, name)).__name__

@@ -78,7 +78,7 @@ def _told(error: Exception) -> str:
 
 
 def _traced(model: TypedModel, op: TypedOp, function: Any, facts: Sequence[TypedFact]) -> TypedModel:
-    """The graph. Raises Refused, or what the meaning raises."""
+    """The graph. Raises NotTraced, or what the meaning raises."""
     _check_op(model, op, facts)
     reader = Reader()
     copied = reader.function(function)
@@ -97,7 +97,7 @@ def _traced(model: TypedModel, op: TypedOp, function: Any, facts: Sequence[Typed
 
 
 def _called(trace: Trace, reader: Reader, function: Any, op: TypedOp, sources: Sequence[OutletId]) -> Any:
-    """What the meaning gives of symbolic arrays. Raises Refused, also where the meaning did not let that pass."""
+    """What the meaning gives of symbolic arrays. Raises NotTraced, also where the meaning did not let that pass."""
     with np.errstate(all="ignore"):
         try:
             found = function(op, *(Traced(trace, outlet, own=False) for outlet in sources))
@@ -125,7 +125,7 @@ def _check_op(model: TypedModel, op: TypedOp, facts: Sequence[TypedFact]) -> Non
 
 
 def _outlets(trace: Trace, op: TypedOp, facts: Sequence[TypedFact], results: Sequence[Any]) -> list[Any]:
-    """The results as outlets. Raises Refused where they are not what the operator announced."""
+    """The results as outlets. Raises NotTraced where they are not what the operator announced."""
     wanted = op.output_facts(facts)
     if len(results) != len(wanted):
         raise NotTraced(f"its meaning gives {len(results)} results, its output_facts say {len(wanted)}")
@@ -138,7 +138,7 @@ def _outlets(trace: Trace, op: TypedOp, facts: Sequence[TypedFact], results: Seq
 
 
 def _check_conditions(model: TypedModel, body: TypedModel) -> None:
-    """Raises Refused where the graph wants something of sizes that the model does not want."""
+    """Raises NotTraced where the graph wants something of sizes that the model does not want."""
     for condition, _ in body.conditions:
         if not model.conditions.answer(condition, model.symbols):
             raise NotTraced(f"its meaning wants this of sizes, which differ from run to run: {condition}")

@@ -54,16 +54,16 @@ class Trace:
         self.refusal: str | None = None
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raises Refused."""
+        """Raises NotTraced."""
         self.refusal = self.refusal or reason
         raise NotTraced(reason)
 
     def refuse_look(self) -> NoReturn:
-        """Raises Refused, as the meaning wants to know elements."""
+        """Raises NotTraced, as the meaning wants to know elements."""
         self.refuse(f"its meaning looks at values: {line_here()}")
 
     def refuse_size(self) -> NoReturn:
-        """Raises Refused, as the meaning wants to know a size that differs from run to run."""
+        """Raises NotTraced, as the meaning wants to know a size that differs from run to run."""
         self.refuse(f"its meaning needs the number of a symbolic size: {line_here()}")
 
     def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -145,7 +145,7 @@ class Trace:
         return self.wire.const(np.asarray(found))
 
     def known(self, dtype: np.dtype[Any]) -> DatumType:
-        """The element type of the core. Raises Refused for one that there is none of, or that no number has."""
+        """The element type of the core. Raises NotTraced for one that there is none of, or that no number has."""
         try:
             kind = DatumType.from_numpy(dtype)
         except (KeyError, TypeError, ValueError):

@@ -133,7 +133,7 @@ class Traced:
         self.trace.refuse_look()
 
     def changed(self, found: Traced) -> Traced:
-        """The array, changed in place. Raises Refused where somebody else may see that."""
+        """The array, changed in place. Raises NotTraced where somebody else may see that."""
         trace = self.trace
         if not self.own:
             trace.refuse(f"its meaning changes an array in place that others see: {line_here()}")

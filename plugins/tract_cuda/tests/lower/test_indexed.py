@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from on_virtual import model_of, run, same_bits, turned_first, wanted
+from on_virtual import device, model_of, run, same_bits, turned_first, wanted
+from tract_cuda.language.arch import ARCHS
+from tract_cuda.lowering import Target
+from tract_cuda.plan import CudaPlan
+from tract_pulse.ops.delay import Delay
 
 from tract_core.data import Constant, DatumType
 from tract_core.errors import RunError
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.ops.one_hot import OneHot
 from tract_core.ops.scatter import ScatterElements, ScatterNd
 
 RNG = np.random.default_rng(0)
+TARGET = Target(ARCHS[0], 4)
 
 
 @pytest.mark.parametrize("inner", [1, 2, 15, 64, 67])
@@ -51,6 +58,17 @@ def test_a_place_outside_is_refused_by_name(op: Gather, place: int) -> None:
 def test_a_place_outside_is_refused_where_nothing_is_moved() -> None:
     with pytest.raises(RunError, match="index 3 is outside axis 0"):
         run(model_of(Gather(0), "3,W,f32", "1,i64"), np.zeros((3, 0), "f4"), np.array([3]))
+
+
+def test_a_refusal_is_told_of_what_the_host_had_kept_before_the_turn() -> None:
+    model = TypedModel()
+    table, x = model.add_const("table", np.arange(5.0)), model.add_source("x", parse_typed_fact("3,i64", model.symbols))
+    (late,) = model.wire_node("late", Delay(0, 2, 0), [x])
+    model.set_outputs(model.wire_node("y", Gather(0), [table, late]))
+    state = CudaPlan(model, device(0), TARGET).spawn()
+    assert state.run([np.array([1, 2, 9])])[0].tolist() == [0, 0, 1]
+    with pytest.raises(RunError, match=r"node 'y' .*index 9 is outside axis 0, which has size 5"):
+        state.run([np.array([3, 3, 3])])
 
 
 def test_numbers_name_places_of_several_axes() -> None:

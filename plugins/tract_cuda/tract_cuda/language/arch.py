@@ -45,8 +45,7 @@ class Arch:
 
     ``name``: as LLVM and ``ptxas`` call it; ``capability``: the least compute capability of a device, times ten.
     ``exact``: whether such code runs on devices of that capability only. ``shared_bytes``: shared memory that a block
-    may have. ``ptx``: the version of PTX that it is written in, times ten. ``wgmma``: whether warps multiply matrices
-    in groups of four.
+    may have. ``ptx``: the version of PTX that it is written in, times ten.
     """
 
     name: str
@@ -54,14 +53,13 @@ class Arch:
     exact: bool
     shared_bytes: int
     ptx: int
-    wgmma: bool = False
 
 
 ARCHS: Final = (
     Arch("sm_80", 80, exact=False, shared_bytes=163 << 10, ptx=80),
     Arch("sm_89", 89, exact=False, shared_bytes=99 << 10, ptx=80),
     Arch("sm_90", 90, exact=False, shared_bytes=227 << 10, ptx=80),
-    Arch("sm_90a", 90, exact=True, shared_bytes=227 << 10, ptx=80, wgmma=True),
+    Arch("sm_90a", 90, exact=True, shared_bytes=227 << 10, ptx=80),
     Arch("sm_100", 100, exact=False, shared_bytes=227 << 10, ptx=86),
     Arch("sm_100a", 100, exact=True, shared_bytes=227 << 10, ptx=86),
 )
