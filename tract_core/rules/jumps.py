@@ -63,6 +63,12 @@ _BLURS: Final = {
     "softmax": "SoftmaxOp",
 }
 
+_JUMPS: Final = {
+    "binary": "And BitAnd BitOr BitXor Comparison FloorRem Or Rem ShiftLeft ShiftRight Xor",
+    "elementwise": "BitNot Ceil FloatTest Floor Not Round RoundHalfToEven Sign",
+}
+"""Said of operators on elements, so that a test sees which of them nothing is said of: such an operator jumps, too."""
+
 
 def feeds_jump(model: TypedModel, outlet: OutletId) -> bool:
     """Whether something that reads a tensor, or what is made of it, may turn a change in its last digits into more.
@@ -123,6 +129,7 @@ def _keys(classes: Mapping[str, str]) -> list[str]:
 _EFFECTS: Final[dict[str, Effect | Callable[[Any], Effect]]] = {
     **dict.fromkeys(_keys(_HANDS_ON), Effect.HANDS_ON),
     **dict.fromkeys(_keys(_BLURS), Effect.BLURS),
+    **dict.fromkeys(_keys(_JUMPS), Effect.JUMPS),
     key_text(Identity): Effect.HANDS_ON,
     "tract_core.ops.cast:Cast": _of_cast,
     "tract_core.ops.pool:MaxPool": _of_max_pool,

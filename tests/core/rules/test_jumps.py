@@ -4,6 +4,7 @@ import pytest
 
 from tract_core.data import DatumType
 from tract_core.model.op import TypedOp
+from tract_core.ops import binary, elementwise
 from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Gt, Max, Mul
 from tract_core.ops.cast import Cast
@@ -12,6 +13,7 @@ from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.descriptor import load_object
+from tract_core.plugins.tables import key_text
 from tract_core.rules.jumps import _EFFECTS, LOOKED_AT, feeds_jump  # pyright: ignore[reportPrivateUsage]: looked through here
 from tract_core.testing.declutter import sources
 
@@ -65,3 +67,14 @@ def test_a_loop_jumps_where_its_body_does(op: TypedOp, jumps: bool) -> None:
 @pytest.mark.parametrize("key", _EFFECTS)
 def test_every_operator_in_the_list_is_there(key: str) -> None:
     assert issubclass(load_object(key), TypedOp)
+
+
+def test_what_every_operator_on_elements_makes_of_a_difference_is_said() -> None:
+    """One that is not said jumps, and rules do less in front of it without anybody being told."""
+    kinds = [one for module in (binary, elementwise) for one in vars(module).values() if isinstance(one, type)]
+    mine = [
+        one for one in kinds if issubclass(one, TypedOp) and one.__module__ in (binary.__name__, elementwise.__name__)
+    ]
+    leaves = [one for one in mine if not any(issubclass(other, one) and other is not one for other in mine)]
+    unsaid = [one.__name__ for one in leaves if not any(key_text(base) in _EFFECTS for base in one.__mro__)]
+    assert unsaid == []
