@@ -165,6 +165,24 @@ def test_attributes(tract: Call, tmp_path: Path) -> None:
     assert remarks[0]["problem"] == "alpha is no attribute of Relu and is ignored"
 
 
+def test_attributes_in_functions_and_of_calls(tract: Call, tmp_path: Path) -> None:
+    """A function has its own version of the operator set, and its attributes are those that it declares."""
+    path = tmp_path / "m.onnx"
+    inner = [node("Squeeze", ["x"], ["s"], axes=[0]), node("Relu", ["s"], ["y"], alpha=1.0)]
+    old = [helper.make_opsetid("", 11)]
+    function = helper.make_function("local", "F", ["x"], ["y"], inner, old, attributes=["known"])
+    call = node("F", ["x"], ["y"], domain="local", known=1, unknown=2)
+    graph = helper.make_graph(
+        [call], "g", [value("x", TensorProto.FLOAT, [1, 2])], [value("y", TensorProto.FLOAT, None)]
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=8), path)
+    assert {text: one["places"] for text, one in problems(report(tract, path), "remark").items()} == {
+        "unknown is no attribute of F and is ignored": ["node 'y' (F)"],
+        "alpha is no attribute of Relu and is ignored": ["function local.F: node 'y' (Relu)"],
+    }
+
+
 @pytest.mark.parametrize(("version", "remarked"), [(3, False), (4, True), (10, True)])
 def test_an_input_with_a_default_value(tract: Call, tmp_path: Path, version: int, remarked: bool) -> None:
     """Up to version 3 of the format every initialiser is among the inputs."""

@@ -188,7 +188,7 @@ def test_sparse_tensors(one, kind, message):
 
 def test_many_sparse_tensors():
     """Each is within the limit, and all together are not."""
-    many = [sparse([1 << 20], [0]) for _ in range(100)]
+    many = [sparse([1 << 20], [place]) for place in range(100)]
     refused(with_sparse(*many), LimitExceeded, "when they are unfolded", limits=LoadLimits(max_fold_bytes=64 << 20))
 
 
@@ -199,26 +199,50 @@ def test_tensors_larger_than_allowed():
         taken(model, LoadLimits(max_tensor_bytes=4000))
 
 
-@pytest.mark.parametrize("kind", [FLOAT, INT4, BOOL])
-def test_thousands_of_tensors_in_one_place(tmp_path, kind):
-    """Ten thousand tensors of a megabyte each, all in the same megabyte of one file."""
-    size = 1 << 20
-    (tmp_path / "w").write_bytes(bytes(size))
+def thousands_in_one_place(folder, kind, dims):
+    """The path of a file with a tensor for each of the shapes, all in the same bytes of one file beside it."""
+    (folder / "w").write_bytes(bytes(PLACE))
     model = model_of([node("Identity", ["w0"])], [])
-    dims = [size * 8 // {FLOAT: 32, INT4: 4, BOOL: 8}[kind]]
-    for index in range(10_000):
+    for index, shape in enumerate(dims):
         one = model.graph.initializer.add(
-            name=f"w{index}", data_type=kind, dims=dims, data_location=TensorProto.EXTERNAL
+            name=f"w{index}", data_type=kind, dims=shape, data_location=TensorProto.EXTERNAL
         )
         one.external_data.add(key="location", value="w")
-    path = tmp_path / "m.onnx"
+    path = folder / "m.onnx"
     path.write_bytes(model.SerializeToString())
-    if kind == FLOAT:
+    return path
+
+
+PLACE = 1 << 20
+
+
+@pytest.mark.parametrize(("kind", "bits"), [(FLOAT, 32), (INT4, 4), (BOOL, 8)])
+def test_thousands_of_tensors_in_one_place(tmp_path, kind, bits):
+    """Ten thousand tensors of a megabyte or two each: views of the file, or of what is unpacked once."""
+    path = thousands_in_one_place(tmp_path, kind, [[PLACE * 8 // bits]] * 10_000)
+    with bounded(memory=100 << 20):
+        taken(path, LoadLimits(max_fold_bytes=0))
+
+
+def test_thousands_of_tensors_in_one_place_that_are_each_unpacked(tmp_path):
+    """Their shapes differ, so that none is another one: each is within the limit, and all together are not."""
+    path = thousands_in_one_place(
+        tmp_path, BOOL, [[PLACE >> n % 20, 1 << n % 20, *[1] * (n // 20)] for n in range(200)]
+    )
+    refused(path, LimitExceeded, "the tensors of the file take", limits=LoadLimits(max_fold_bytes=16 << 20))
+
+
+def test_a_function_that_is_called_again_and_again():
+    """What a call makes of a constant of the function, the other calls have too."""
+    opset = helper.make_opsetid("", 17)
+    for name, held in (("value_ints", [1] * 100_000), ("value", tensor(BOOL, (200_000,), raw_data=bytes(200_000)))):
+        inner = [node("Constant", [], ["c"], **{name: held}), node("Size", ["c"], ["y"])]
+        function = helper.make_function("ours", "F", [], ["y"], inner, [opset])
+        calls = [helper.make_node("F", [], [f"y{n}"], domain="ours") for n in range(1000)]
+        outputs = [f"y{n}" for n in range(1000)]
+        model = model_of(calls, [], outputs, functions=[function], more_opsets=[("ours", 1)])
         with bounded(memory=100 << 20):
-            taken(path)  # they are views of the file
-    else:
-        limits = LoadLimits(max_fold_bytes=16 << 20)
-        refused(path, LimitExceeded, "the tensors of the file take", limits=limits)
+            taken(model, LoadLimits(max_fold_bytes=0))
 
 
 def test_typed_numbers_are_read_without_lists():

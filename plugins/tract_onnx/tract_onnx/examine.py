@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
 
-from tract_core.errors import ModelError, Unsupported
-from tract_onnx.graph import graphs_in
+from tract_core.errors import ModelError, TractError, Unsupported
+from tract_onnx.local_functions import Key, all_nodes, function_key, function_name, key_of
 from tract_onnx.registry import DEFAULT_DOMAIN
 
 
@@ -22,22 +22,33 @@ def description(proto: onnx.ModelProto) -> dict[str, str]:
     }
 
 
-def undefined_attributes(proto: onnx.ModelProto) -> Iterator[Unsupported]:
-    """The attributes that nodes have and the standard's definitions of their operators have not: nothing reads them."""
-    versions = {opset.domain: opset.version for opset in proto.opset_import}
-    pending = [proto.graph]
-    while pending:
-        for node in pending.pop().node:
-            pending += [graph for attribute in node.attribute for graph in graphs_in(attribute)]
-            defined = _defined(node, versions.get(node.domain, 0))
-            extra = sorted({attribute.name for attribute in node.attribute} - defined) if defined is not None else []
-            if extra:
-                name = node.name or next(iter(node.output), "")
-                yield Unsupported(
-                    f"{', '.join(extra)} is no attribute of {node.op_type} and is ignored",
-                    where=f"node {name[:200]!r} ({node.op_type})",
-                    hint="find out what the exporter meant by it",
-                )
+def undefined_attributes(proto: onnx.ModelProto) -> Iterator[TractError]:
+    """The attributes that nodes have and the definitions of their operators have not: nothing reads them.
+
+    Operators are defined by the standard, and by the functions of the file, whose nodes are looked at too.
+    """
+    functions = {function_key(function): function for function in proto.functions}
+    versions = _versions(proto.opset_import)
+    yield from _undefined(proto.graph.node, versions, functions)
+    for key, function in functions.items():
+        inside = {**versions, **_versions(function.opset_import)}
+        yield from (error.at(function_name(key)) for error in _undefined(function.node, inside, functions))
+
+
+def _undefined(
+    nodes: Sequence[onnx.NodeProto], versions: Mapping[str, int], functions: Mapping[Key, onnx.FunctionProto]
+) -> Iterator[Unsupported]:
+    for node in all_nodes(nodes):
+        called = functions.get(key_of(node))
+        defined = _by_standard(node, versions) if called is None else _by_function(called)
+        extra = sorted({attribute.name for attribute in node.attribute} - defined) if defined is not None else []
+        if extra:
+            name = node.name or next(iter(node.output), "")
+            yield Unsupported(
+                f"{', '.join(extra)} is no attribute of {node.op_type} and is ignored",
+                where=f"node {name[:200]!r} ({node.op_type})",
+                hint="find out what the exporter meant by it",
+            )
 
 
 def defaults(proto: onnx.ModelProto) -> Iterator[ModelError]:
@@ -56,9 +67,18 @@ def defaults(proto: onnx.ModelProto) -> Iterator[ModelError]:
             )
 
 
-def _defined(node: onnx.NodeProto, version: int) -> set[str] | None:
+def _versions(opsets: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    return {opset.domain or DEFAULT_DOMAIN: opset.version for opset in opsets}
+
+
+def _by_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> set[str] | None:
+    domain = node.domain or DEFAULT_DOMAIN
     try:
-        schema = onnx.defs.get_schema(node.op_type, version, "" if node.domain == DEFAULT_DOMAIN else node.domain)
+        schema = onnx.defs.get_schema(node.op_type, versions.get(domain, 0), "" if domain == DEFAULT_DOMAIN else domain)
     except onnx.defs.SchemaError:
         return None
     return set(schema.attributes)
+
+
+def _by_function(function: onnx.FunctionProto) -> set[str]:
+    return {*function.attribute, *(given.name for given in function.attribute_proto)}

@@ -16,6 +16,11 @@ Key = tuple[str, str, str]
 """Domain, name and overload of a function."""
 
 
+def function_key(proto: onnx.FunctionProto) -> Key:
+    """What a function is called by."""
+    return proto.domain or DEFAULT_DOMAIN, proto.name, proto.overload
+
+
 def key_of(node: onnx.NodeProto) -> Key:
     """The function that a node calls, if there is one of that name."""
     return node.domain or DEFAULT_DOMAIN, node.op_type, node.overload
@@ -36,9 +41,9 @@ class LocalFunctions:
         """
         found: dict[Key, onnx.FunctionProto] = {}
         for proto in protos:
-            key = (proto.domain or DEFAULT_DOMAIN, proto.name, proto.overload)
+            key = function_key(proto)
             if key in found:
-                raise CorruptModel("it is defined twice", where=_name(key))
+                raise CorruptModel("it is defined twice", where=function_name(key))
             found[key] = proto
         _Sizes(found).check()
         return LocalFunctions({key: wired(proto) for key, proto in found.items()})
@@ -62,21 +67,25 @@ class _Sizes:
 
     def _count(self, key: Key, callers: tuple[Key, ...]) -> int:
         if key in callers:
-            circle = " -> ".join(_name(one) for one in (*callers[callers.index(key) :], key))
-            raise CorruptModel(f"functions call each other in a circle: {circle}", where=_name(key))
+            circle = " -> ".join(function_name(one) for one in (*callers[callers.index(key) :], key))
+            raise CorruptModel(f"functions call each other in a circle: {circle}", where=function_name(key))
         limits = limits_now()
         if len(callers) > limits.max_depth:
-            raise LimitExceeded(f"functions call each other more than {limits.max_depth} deep", where=_name(key))
+            raise LimitExceeded(
+                f"functions call each other more than {limits.max_depth} deep", where=function_name(key)
+            )
         if key not in self._nodes:
-            inner = [key_of(node) for node in _all_nodes(self._functions[key].node)]
+            inner = [key_of(node) for node in all_nodes(self._functions[key].node)]
             called = sum(self._count(one, (*callers, key)) for one in inner if one in self._functions)
             self._nodes[key] = len(inner) + called
             if self._nodes[key] > limits.max_nodes:
-                raise LimitExceeded(f"a call of it stands for more than {limits.max_nodes} nodes", where=_name(key))
+                raise LimitExceeded(
+                    f"a call of it stands for more than {limits.max_nodes} nodes", where=function_name(key)
+                )
         return self._nodes[key]
 
 
-def _all_nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+def all_nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """The nodes, and those of the graphs inside them."""
     pending = [nodes]
     while pending:
@@ -86,6 +95,7 @@ def _all_nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
                 pending += [graph.node for graph in (attribute.g, *attribute.graphs)]
 
 
-def _name(key: Key) -> str:
+def function_name(key: Key) -> str:
+    """A function, as messages name it."""
     domain, name, overload = (part[:200] for part in key)
     return f"function {domain}.{name}" + (f":{overload}" if overload else "")

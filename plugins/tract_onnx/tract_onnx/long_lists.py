@@ -82,6 +82,11 @@ class LongList(NamedTuple):
     buffer: Buffer
     run: Run
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes that each element takes in the array that is made of them."""
+        return 8 if self.run.kind is ListKind.INTS else 4
+
     def numbers(self) -> Array:
         """The elements, in memory of their own: f32 or i64."""
         buffer, run = self

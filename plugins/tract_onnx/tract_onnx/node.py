@@ -101,18 +101,22 @@ class OnnxNode(Attributes):
     def int_array(self, name: str, default: Sequence[int] | None = None) -> Array:
         """Integers, of which there may be millions: i64."""
         found = self._list(name, ListKind.INTS, default)
-        return found.numbers() if isinstance(found, LongList) else np.fromiter(found, np.int64, len(found))
+        if isinstance(found, LongList):
+            return self.file.tensors.numbers(found)
+        return np.fromiter(found, np.int64, len(found))
 
     def float_array(self, name: str, default: Sequence[float] | None = None) -> Array:
         """Floating-point numbers, of which there may be millions: f32."""
         found = self._list(name, ListKind.FLOATS, default)
-        return found.numbers() if isinstance(found, LongList) else np.fromiter(found, np.float32, len(found))
+        if isinstance(found, LongList):
+            return self.file.tensors.numbers(found)
+        return np.fromiter(found, np.float32, len(found))
 
     def distinct_texts(self, name: str) -> tuple[list[str], Array]:
         """The distinct texts of a list, of which there may be millions, and the place of each element's among them."""
         found = self._list(name, ListKind.STRINGS, None)
         if isinstance(found, LongList):
-            texts, places = found.distinct_texts()
+            texts, places = self.file.tensors.distinct_texts(found)
             return [self._decoded(name, text) for text in texts], places
         known: dict[str, int] = {}
         places = [known.setdefault(text, len(known)) for text in self.texts(name)]
@@ -157,11 +161,21 @@ class OnnxNode(Attributes):
     def _integer(self, name: str) -> int:
         return self._field(name, "INT", "i")
 
+    def _numbers(self, name: str, kind: ListKind) -> tuple[Any, ...]:
+        found = self._list(name, kind, None)
+        if isinstance(found, LongList):
+            return self.file.tensors.listed(found, lambda: tuple(found.numbers().tolist()))
+        return tuple(found)
+
     def _texts(self, name: str) -> tuple[str, ...]:
         found = self._list(name, ListKind.STRINGS, None)
-        if isinstance(found, LongList):
+
+        def each() -> tuple[str, ...]:
             texts, places = self.distinct_texts(name)
             return tuple(map(texts.__getitem__, places.tolist()))
+
+        if isinstance(found, LongList):
+            return self.file.tensors.listed(found, each)
         return tuple(self._decoded(name, value) for value in found)
 
     def _decoded(self, name: str, value: bytes) -> str:
@@ -177,9 +191,9 @@ class OnnxNode(Attributes):
         ELEMENT_TYPE: lambda node, name: element_type(node._integer(name)),
         NUMBER: lambda node, name: node._field(name, "FLOAT", "f"),
         TEXT: lambda node, name: node._decoded(name, node._field(name, "STRING", "s")),
-        INTEGERS: lambda node, name: tuple(node.int_array(name).tolist()),
-        SIZES: lambda node, name: tuple(node.int_array(name).tolist()),
-        NUMBERS: lambda node, name: tuple(node.float_array(name).tolist()),
+        INTEGERS: lambda node, name: node._numbers(name, ListKind.INTS),
+        SIZES: lambda node, name: node._numbers(name, ListKind.INTS),
+        NUMBERS: lambda node, name: node._numbers(name, ListKind.FLOATS),
         TEXTS: lambda node, name: node._texts(name),
     }
     """How attributes of each kind are read."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import onnx
 
-from tract_core.data import DatumType
+from tract_core.data import Constant, DatumType
 from tract_core.data.stored import BITS, byte_count, checked_shape, from_bytes, unpack
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
@@ -17,11 +17,17 @@ from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins.keys import Array
 from tract_onnx import external
 from tract_onnx.external import ExternalFiles
-from tract_onnx.long_lists import Buffer, ListKind, LongList, Run
+from tract_onnx.long_lists import Buffer, LongList, Run
+from tract_onnx.unfolded import Unfolded
 from tract_onnx.wire_format import Skeleton
+
+T = TypeVar("T")
 
 UNPACKED: Final = 8
 """Bytes in memory that each byte of a file may become: booleans and narrow types are unpacked."""
+
+POINTER: Final = 8
+"""Bytes that each element of a Python list takes at least."""
 
 ELEMENT_TYPES: Final[Mapping[int, DatumType]] = {
     onnx.TensorProto.FLOAT: DatumType.F32,
@@ -78,7 +84,7 @@ class TensorReader:
     """Reads the tensors of one file. ``buffer``: the file; ``skeleton``: what the scan of it gave.
 
     Tensors that are views of the file take no memory, however many of them lie in one place. Those that are copies,
-    as they are unpacked, may together take some times what the files have, and ``max_fold_bytes`` more.
+    as they are unpacked, may at any one time together take some times what the files have, and ``max_fold_bytes`` more.
     """
 
     def __init__(
@@ -88,7 +94,8 @@ class TensorReader:
         self._skeleton = skeleton
         self._files = files
         self._limits = limits
-        self._made = 0
+        # What it may take is told without this reader: in a circle, the file would stay mapped until it is collected.
+        self._unfolded = Unfolded(lambda: limits.max_fold_bytes + UNPACKED * (len(buffer) + files.stored))
 
     def array(self, tensor: onnx.TensorProto) -> Array:
         """A tensor's elements; a view of the file where they are many.
@@ -112,15 +119,30 @@ class TensorReader:
         return self._skeleton.run(attribute.s)
 
     def long_list(self, attribute: onnx.AttributeProto) -> LongList | None:
-        """The list of an attribute that was left in the file; ``None`` for one that was not.
-
-        Raises LimitExceeded when what is read of the file takes too much memory.
-        """
+        """The list of an attribute that was left in the file; ``None`` for one that was not."""
         run = self.run(attribute)
-        if run is None:
-            return None
-        self._make(run.elements * (4 if run.kind is ListKind.STRINGS else 8))
-        return LongList(self._buffer, run)
+        return None if run is None else LongList(self._buffer, run)
+
+    def numbers(self, left: LongList) -> Array:
+        """The elements of a list that was left in the file. Raises LimitExceeded when they take too much memory."""
+        return self._unfolded.shared(left.run, left.run.elements * left.itemsize, left.numbers)
+
+    def distinct_texts(self, left: LongList) -> tuple[list[bytes], Array]:
+        """The distinct texts of a list that was left in the file, and the place of each element's among them.
+
+        Raises LimitExceeded when these take too much memory.
+        """
+        texts: list[bytes] = []
+
+        def places() -> Array:
+            texts[:], found = left.distinct_texts()
+            return found
+
+        return texts, self._unfolded.counted(left.run.elements * left.itemsize, places)
+
+    def listed(self, left: LongList, make: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
+        """A list that was left in the file, as ``make`` makes it of the elements. Raises LimitExceeded."""
+        return self._unfolded.kept(left.run, left.run.elements * POINTER, make)
 
     def _array(self, tensor: onnx.TensorProto) -> Array:
         kind = element_type(tensor.data_type)
@@ -169,18 +191,10 @@ class TensorReader:
 
     def _from_region(self, kind: DatumType, shape: tuple[int, ...], content: Buffer, offset: int, length: int) -> Array:
         if (kind in BITS or kind is DatumType.BOOL) and byte_count(kind, shape) == length:
-            self._make(math.prod(shape) * kind.itemsize)
+            part = (id(content), offset, length, kind, shape)  # the file holds its contents as long as it is there
+            size = math.prod(shape) * kind.itemsize
+            return self._unfolded.shared(part, size, lambda: from_bytes(kind, shape, content, offset, length))
         return from_bytes(kind, shape, content, offset, length)
-
-    def _make(self, size: int) -> None:
-        """Count bytes that are not a view of a file. Raises LimitExceeded when they are too many."""
-        self._made += size
-        allowed = self._limits.max_fold_bytes + UNPACKED * (len(self._buffer) + self._files.stored)
-        if self._made > allowed:
-            raise LimitExceeded(
-                f"the tensors of the file take {self._made} bytes when they are unfolded, {allowed} are allowed",
-                hint="a model that needs so many can be loaded with LoadLimits(max_fold_bytes=...)",
-            )
 
     def _sparse(self, sparse: onnx.SparseTensorProto) -> Array:
         values, indices = self._array(sparse.values), self._array(sparse.indices)
@@ -193,12 +207,16 @@ class TensorReader:
         limits = np.array(shape if indices.ndim == 2 else size)
         if ((indices < 0) | (indices >= limits)).any():
             raise CorruptModel(f"an index is outside the shape {shape}")
-        self._make(size * values.itemsize)
-        dense = np.zeros(size, values.dtype)
-        dense[np.ravel_multi_index(tuple(indices.T), shape) if indices.ndim == 2 and shape else indices.ravel()] = (
-            values
-        )
-        return dense.reshape(shape)
+        part = (Constant(values), Constant(indices), shape)
+        return self._unfolded.shared(part, size * values.itemsize, lambda: _dense(values, indices, shape))
+
+
+def _dense(values: Array, indices: Array, shape: tuple[int, ...]) -> Array:
+    """Zeros, but for ``values``: at places in row-major order, or at coordinates."""
+    dense = np.zeros(shape, values.dtype)
+    places = np.ravel_multi_index(tuple(indices.T), shape) if indices.ndim == 2 and shape else indices.ravel()
+    dense.reshape(-1)[places] = values
+    return dense
 
 
 def _typed_fields(tensor: onnx.TensorProto) -> list[str]:
