@@ -169,6 +169,21 @@ def test_all_that_cannot_be_written_is_said_at_once(tmp_path) -> None:
     )
 
 
+def test_inputs_and_outputs_that_cannot_be_written_are_named_with_the_nodes(tmp_path) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("3,f16", model.symbols))
+    z = model.add_source("z", parse_typed_fact("S,i64", model.symbols))
+    c = model.add_const("c", np.zeros((100, *[1] * 8), np.float32))
+    model.set_outputs([*model.wire_node("y", Erf(), [x]), z, c])
+    with pytest.raises(tract.errors.Unwritable) as caught:
+        tract.nnef().without_tract_core().write_model_to_tar(tract.Model.from_typed(model), tmp_path / "m.tar")
+    lines = str(caught.value).splitlines()
+    assert lines[0] == f"{tmp_path / 'm.tar'}: 4 nodes cannot be written:"
+    assert "  node 'x', node 'z': TypedSource cannot be written with the standard alone" in lines
+    assert [line for line in lines if "node 'y': Erf" in line]
+    assert [line for line in lines if "node 'c': Const" in line]
+
+
 def test_a_folder_that_is_there_is_named_once(model, tmp_path) -> None:
     for write in (
         lambda: tract.nnef().write_model_to_dir(model, tmp_path),

@@ -23,6 +23,7 @@ from tract_core.ops.deconv import Deconv
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import GatherNd
 from tract_core.ops.pool_spec import DataFormat, PoolSpec
+from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput
 from tract_core.ops.scatter import ScatterNd
 
 Array = np.ndarray[Any, Any]
@@ -166,3 +167,15 @@ def test_coordinates_from_the_end_there(name: str, known: bool, tmp_path: Path) 
     model, given, wanted = of_coordinates(name, known=known)
     (found,) = established.run(written(model, tmp_path), given)
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_coordinates_in_a_body(tmp_path: Path) -> None:
+    """A body is written as any model is."""
+    body = TypedModel()
+    row = body.add_source("row", parse_typed_fact("1,5,f32"))
+    body.set_outputs(body.wire_node("z", GatherNd(0), [row, body.add_const("at", np.array([[[0, -1], [-1, 2]]]))]))
+    model = model_of(Scan(body, (ScannedInput(0),), (OutputMapping(full=FullOutput(0, 0)),)), "4,5,f32")
+    assert "[-1," not in text(model, how=INTERCHANGE)
+    rows = np.arange(20, dtype=np.float32).reshape(4, 5)
+    for found in computed(written(model, tmp_path), [rows]):
+        np.testing.assert_array_equal(found, rows[:, [4, 2]])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final
@@ -98,9 +99,7 @@ class Writer:
 
     def write(self) -> Written:
         """The document. Raises Unwritable, naming every node that the registries cannot say."""
-        for outlet in self.model.inputs:
-            self._source(outlet)
-        outputs = self._nodes()
+        outputs = self._nodes(self.model.inputs)
         inputs = tuple(self._names[outlet] for outlet in self.model.inputs)
         graph = ast.Graph("network", inputs, outputs, tuple(self._body))
         fragments = (*self._shared.fragments, *self._properties())
@@ -130,9 +129,7 @@ class Writer:
         """
         inner = self._inner(model, wanted)
         inner._whole = True
-        for outlet in model.inputs:
-            inner._source(outlet)
-        outputs = inner._add_fragment(())
+        outputs = inner._add_fragment((), model.inputs)
         held = [(name, self.hold(f"property.{name}", Constant(model.properties[name]))) for name in model.properties]
         lines = [*symbol_lines(model), *own_lines(model, inner._interface(outputs)), *inner._shapes]
         return inner._place, lines, held
@@ -148,10 +145,13 @@ class Writer:
         inner._shared, inner._place = self._shared, free_name(plain_name(wanted), self._shared.names)
         return inner
 
-    def _add_fragment(self, parameters: Sequence[ast.Parameter]) -> Sequence[str]:
-        """The fragment of this body. Returns the names of its results, which no parameter and no other result has."""
+    def _add_fragment(self, parameters: Sequence[ast.Parameter], inputs: Sequence[OutletId] = ()) -> Sequence[str]:
+        """The fragment of this body. Returns the names of its results, which no parameter and no other result has.
+
+        ``inputs``: those that are statements in it.
+        """
         taken, outputs = {parameter.name for parameter in parameters}, list[str]()
-        for name in self._nodes():
+        for name in self._nodes(inputs):
             again = name
             if name in taken:
                 again = self.new_name(name)
@@ -218,38 +218,51 @@ class Writer:
 
     # --- nodes ---
 
-    def _source(self, outlet: OutletId) -> None:
-        fact = self.model.outlet_fact(outlet)
-        node = Spelling(self, self.model.nodes[outlet.node])
+    def _source(self, source: TypedNode) -> None:
+        fact = self.model.outlet_fact(OutletId(source.id))
+        node = Spelling(self, source)
         shape = list(fact.shape)
         if fact.datum_type is DatumType.F32 and fact.shape.is_concrete:
             value = node.invoke("external", shape=shape)
         elif isinstance(fact.datum_type, Container) or (fact.datum_type is DatumType.TDIM and self.allows(PY)):
-            value = self._spelled_by_family(node.node.op, node)
+            value = self._spelled_by_family(source.op, node)
         else:
             value = node.invoke(
                 "tract_core_external", shape=shape, datum_type=external_type(fact.datum_type), registry=CORE
             )
         if value is None:
-            raise self._refused(node.node)
-        self._results(node.node, value)
+            raise self._refused(source)
+        self._results(source, value)
 
-    def _nodes(self) -> tuple[str, ...]:
-        """Statements for all nodes that the outputs need. Returns the names of the outputs."""
+    def _nodes(self, inputs: Sequence[OutletId]) -> tuple[str, ...]:
+        """Statements for ``inputs``, and for all nodes that the outputs need. Returns the names of the outputs."""
         refused: list[Unwritable] = []
+        for node in (self.model.nodes[outlet.node] for outlet in inputs):
+            with self._noting(node, refused):
+                self._source(node)
         for node in self._in_order():
-            try:
+            with self._noting(node, refused):
                 self._node(node)
                 self._note_shapes(node)
-            except Unsupported as error:
-                where = error.where or f"node {node.name!r}"
-                refused.append(Unwritable(error.problem, where=where, hint=error.hint))
-                self._names.update((outlet, node.name) for outlet in node.outlets())  # for those that read it
+        outputs: list[str] = []
+        for outlet in self.model.outputs:
+            with self._noting(self.model.nodes[outlet.node], refused):
+                outputs.append(self._output(outlet))
         if len(refused) > 1:
             raise together(refused, Unwritable, f"{len(refused)} nodes cannot be written", hint=self._more())
         if refused:
             raise refused[0]
-        return tuple(map(self._output, self.model.outputs))
+        return tuple(outputs)
+
+    @contextmanager
+    def _noting(self, node: TypedNode, refused: list[Unwritable]) -> Generator[None]:
+        """Inside, what cannot be said of a node is noted, and the node has a name for those that read it."""
+        try:
+            yield
+        except Unsupported as error:
+            where = error.where or f"node {node.name!r}"
+            refused.append(Unwritable(error.problem, where=where, hint=error.hint))
+            self._names.update((outlet, node.name) for outlet in node.outlets())
 
     def _note_shapes(self, node: TypedNode) -> None:
         """The shapes that whoever reads this would find in other words."""

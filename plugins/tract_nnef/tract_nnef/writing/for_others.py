@@ -28,7 +28,8 @@ from tract_core.ops.scatter import ScatterNd
 def said_for_others(model: TypedModel) -> TypedModel:
     """A copy that means the same, in which every operator is one that the established engine computes, where it can be.
 
-    The very same model where nothing changes; what is in bodies stays.
+    The very same model where nothing changes. Bodies inside operators are not looked at: they are written as models of
+    their own, each of which comes here.
     """
     if not any(type(node.op) in _OTHERWISE for node in model.live_nodes()):
         return model
