@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import tract_torch
 from agreement import agree
 from torch.export import Dim
 
-from tract_core.errors import TractError
+from tract_core.errors import TractError, Unsupported
 
 
 class Calling(torch.nn.Module):
@@ -162,3 +163,31 @@ def test_a_number_that_was_computed_from_a_size_holds_for_that_size() -> None:
     model = agree(Calling(function), [torch.randn(5, 3)], dynamic_shapes={"x": {0: "S"}})
     with pytest.raises(TractError, match="S==5"):
         run(model, (6, 3))
+
+
+HALVES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "alone": lambda x: x.view(-1, 8),
+    "by its number": lambda x: x.view(x.shape[0] // 2, 8),
+    "functions": lambda x: torch.nn.functional.hardshrink(x.view(-1, 8)),
+    "products": lambda x: x.view(-1, 8) @ torch.ones(8, 3),
+    "again": lambda x: x.view(-1, 8).view(-1, 2, 4),
+    "windows": lambda x: torch.nn.functional.max_pool1d(x.view(-1, 8)[None], 2),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_a_multiple_is_divided_by_its_half(name: str, recwarn: pytest.WarningsRecorder) -> None:
+    """PyTorch has 4*(B//(B//2)) for 8, which is so as B is a multiple of 2."""
+    others = [[torch.randn(6, 4)], [torch.randn(10, 4)]]
+    model = agree(Calling(HALVES[name]), [torch.randn(4, 4)], others, dynamic_shapes={"x": {0: "B"}})
+    assert not [str(one.message) for one in recwarn if "PyTorch relies on" in str(one.message)]
+    with pytest.raises(TractError, match="B=5"):
+        run(model, (5, 4))
+
+
+@pytest.mark.filterwarnings("ignore:PyTorch relies on")
+def test_a_guard_that_is_not_defined_for_some_sizes() -> None:
+    """Where B is 1, PyTorch would divide by 0."""
+    model = Calling(lambda x: x.view(x.shape[0] // 2, -1))
+    with pytest.raises(Unsupported, match=r"cannot say the size B//\(B/2\)"):
+        tract_torch.load(model, torch.ones(4, 4), dynamic_shapes={"x": {0: "B"}})

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import sympy
 import torch
-from torch.utils._sympy.functions import FloorDiv, Mod
+from torch.utils._sympy.functions import FloorDiv
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from tract_core.dims import Assertion, Comparison, Dim, SymbolScope, evaluate, symbol, symbols_of
 from tract_core.errors import TractError
 from tract_core.model.conditions import Condition
+from tract_torch.wiring.multiples import multiples, of_multiples
 from tract_torch.wiring.sizes import Names, dim_of, expression_of
 
 _RELATIONS: Final[dict[type, Comparison]] = {
@@ -31,6 +31,10 @@ ASSUMED: Final = 2
 
 _TRIED: Final = 1 << 10
 """Below this a size is sought that alone makes an equation true."""
+
+
+_UNDEFINED: Final = (ArithmeticError, AssertionError, TypeError, ValueError)
+"""What functions of PyTorch raise for numbers that they are not defined for."""
 
 
 def assert_ranges(
@@ -65,44 +69,29 @@ def assert_guards(
 ) -> list[str]:
     """Rely on what the program was decided by. Returns what no assertion can say. ``free``: as for `assert_ranges`."""
     guards = list(guards_of(program))
-    multiples = _multiples(guards)
+    known = multiples(guards)
     return [
-        str(guard)
-        for guard in guards
-        if not any(_relied_on(form, names, scope, free) for form in _forms(guard, multiples))
+        str(guard) for guard in guards if not any(_relied_on(form, names, scope, free) for form in _forms(guard, known))
     ]
 
 
-def _multiples(guards: Iterable[Any]) -> dict[Any, int]:
-    """Symbols that are multiples of a number, which others of the guards say."""
-    found: dict[Any, int] = {}
-    for guard in guards:
-        left, right = cast("tuple[Any, Any]", guard.args) if isinstance(guard, sympy.Eq) else (None, None)
-        if not isinstance(left, Mod) or right != 0:
-            continue
-        of, by = cast("tuple[Any, Any]", left.args)
-        factor, size = of.as_coeff_Mul()
-        if by.is_Integer and size.is_Symbol and factor.is_Integer:
-            number = int(by) // math.gcd(int(by), int(factor))
-            found[size] = math.lcm(number, found.get(size, 1))
-    return found
-
-
-def _forms(guard: Any, multiples: Mapping[Any, int]) -> Iterator[Any]:
+def _forms(guard: Any, known: Mapping[Any, int]) -> Iterator[Any]:
     """The guard in one way after another that sizes may be able to say."""
     yield guard
-    yield _of_multiples(guard, multiples)
+    yield of_multiples(guard, known)
     symbols = list(guard.free_symbols)
     if isinstance(guard, sympy.Eq) and len(symbols) == 1:  # a number that was computed from the size of the example
-        right = [size for size in range(1, _TRIED) if guard.xreplace({symbols[0]: sympy.Integer(size)}) == sympy.true]
+        right = [size for size in range(1, _TRIED) if _holds(guard, symbols[0], size)]
         yield from (sympy.Eq(symbols[0], size) for size in right if len(right) == 1)
 
 
-def _of_multiples(guard: Any, multiples: Mapping[Any, int]) -> Any:
-    """The same guard, in which quotients of what is a multiple are simplified, as ``S//(S//4)`` to 4."""
-    parts = {one: sympy.Dummy(integer=True, positive=True) for one in multiples if guard.has(one)}
-    found = guard.xreplace({one: multiples[one] * part for one, part in parts.items()})
-    return found.xreplace({part: FloorDiv(one, multiples[one]) for one, part in parts.items()})
+def _holds(guard: Any, name: Any, size: int) -> bool:
+    """Whether a guard is true of one size. Where it is not defined, as a quotient by 0, it is not."""
+    try:
+        found = guard.xreplace({name: sympy.Integer(size)})
+    except _UNDEFINED:
+        return False
+    return found == sympy.true
 
 
 def guards_of(program: torch.export.ExportedProgram) -> Iterator[Any]:

@@ -21,6 +21,7 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Div, Mul, Pow
 from tract_core.ops.elementwise import Sqrt
 from tract_core.ops.node_wiring import NodeWiring
+from tract_torch.wiring.multiples import multiples, of_multiples
 
 Names = Mapping[str, str]
 """What symbols of PyTorch are called in the model."""
@@ -47,17 +48,17 @@ def dim_of(size: Any, names: Names) -> Dim:
     try:
         return _dim(expression, names)
     except Unsupported:
-        known = _known(size)
-        if not expression.has(*known):
+        simpler = _by_guards(expression, size)
+        if simpler == expression:
             raise
-        return _dim(expression.xreplace(known), names)
+        return _dim(simpler, names)
 
 
-def _known(size: Any) -> dict[Any, Any]:
-    """The numbers that expressions are, as the program was made for no other sizes."""
-    guards = size.node.shape_env.guards if isinstance(size, torch.SymInt) else ()
-    equal = [guard.expr for guard in guards if isinstance(guard.expr, sympy.Eq)]
-    return {one.lhs: one.rhs for one in equal if one.rhs.is_Integer}
+def _by_guards(expression: Any, size: Any) -> Any:
+    """The same for all sizes that the program was made for: numbers, where it was made for no others."""
+    guards = [guard.expr for guard in size.node.shape_env.guards] if isinstance(size, torch.SymInt) else []
+    numbers = {one.lhs: one.rhs for one in guards if isinstance(one, sympy.Eq) and one.rhs.is_Integer}
+    return of_multiples(expression.xreplace(numbers), multiples(guards))
 
 
 def _dim(expression: Any, names: Names) -> Dim:
