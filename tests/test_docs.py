@@ -193,6 +193,15 @@ def test_links_to_headings_lead_to_one() -> None:
                 assert heading in anchors, f"{path.name}: {target}#{heading}"
 
 
+def test_files_that_pages_name_are_there() -> None:
+    """By the end of their path. ``FAMILY`` stands for the name of any."""
+    places = (ROOT / place for place in ("tract_core", "plugins", "tests", "bench", "docs", "examples", "fuzz"))
+    found = [f"/{path.relative_to(ROOT).as_posix()}" for place in places for path in place.rglob("*.py")]
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        for name in re.findall(r"`([\w./-]+\.py)`", page.read_text()):
+            assert "FAMILY" in name or any(path.endswith(f"/{name}") for path in found), f"{page.name}: {name}"
+
+
 def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 

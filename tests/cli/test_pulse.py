@@ -209,6 +209,21 @@ def test_the_first_tensor_that_differs_is_named(tract: Call, causal: Path, monke
     assert "[0, 0, " in found.output
 
 
+def test_tensors_in_which_positions_meet_are_said_not_to_be_compared(tract: Call, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"]),
+        helper.make_node("MatMul", ["x", "t"], ["scores"]),
+        helper.make_node("Trilu", ["scores"], ["before"], upper=0),
+        helper.make_node("Trilu", ["before", "far"], ["band"], upper=1),
+        helper.make_node("MatMul", ["band", "x"], ["y"]),
+    ]
+    path = saved(tmp_path / "square.onnx", nodes, ["y"], {"far": np.array(-3)}, ["S", 4])
+    found = tract(path, "--pulse", 4, "compare", "--stream")
+    assert found.exit_code == 0, found.output
+    assert "not compared, as a pulse has a window of their columns: scores, before, band" in found.output
+    assert "not compared" not in tract(path, "--pulse", 4, "compare", "--stream", "--quiet").output
+
+
 def test_there_must_be_two_models_to_compare(tract: Call, causal: Path) -> None:
     found = tract(causal, "compare", "--stream", "-R")
     assert found.exit_code == 1

@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from types import NoneType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from tract_core.api.dim import Dim
 from tract_core.data import DatumType
 from tract_core.dims import TDim
-from tract_core.errors import TractError, TransformError
+from tract_core.errors import DimError, TractError, TransformError
 
 
 class TransformSpec:
@@ -63,13 +63,25 @@ class Pulse(TransformSpec):
 
     name = "pulse"
 
-    def __init__(self, pulse: int | str | Dim | TDim, *, symbol: str | None = None) -> None:
+    def __init__(
+        self,
+        pulse: int | str | Dim | TDim,
+        *,
+        symbol: str | None = None,
+        past: int | Literal["all"] | None = None,
+    ) -> None:
         """``pulse``: the size of a piece, in elements along the streaming axis.
 
-        ``symbol``: the size of the whole signal.
+        ``symbol``: the size of the whole signal. ``past``: how many positions attention looks back that has no limit of
+        its own, or ``"all"``; by default such attention is refused.
         """
-        self._pulse = str(_size("pulse", pulse))
+        try:
+            self._pulse = str(_size("pulse", pulse))
+        except DimError as error:
+            problem = f"pulse: the pulse is {pulse!r}, which is no size: {error.problem}"
+            raise TransformError(problem, hint="as in Pulse(8), or Pulse(8, symbol='T', past=128)") from None
         self._symbol = symbol
+        self._past = _past(past)
 
     def symbol(self, symbol: str) -> Pulse:
         """Say which symbol is the size of the whole signal; returns the spec."""
@@ -77,8 +89,9 @@ class Pulse(TransformSpec):
         return self
 
     def parameters(self) -> dict[str, Any]:
-        """``{"pulse": ..., "symbol": ...}``, the latter where it was given."""
-        return {"pulse": self._pulse} | ({"symbol": self._symbol} if self._symbol is not None else {})
+        """``{"pulse": ..., "symbol": ..., "past": ...}``, the latter two where they were given."""
+        given = {"pulse": self._pulse, "symbol": self._symbol, "past": self._past}
+        return {key: value for key, value in given.items() if value is not None}
 
 
 class FloatPrecision(TransformSpec):
@@ -140,6 +153,14 @@ def _patterns(value: Any) -> list[str]:
     if not all(isinstance(item, str) for item in items):
         raise TransformError(f"names of nodes are chosen by a list of texts, got {value!r}")
     return items
+
+
+def _past(value: Any) -> int | str | None:
+    if value is None or (isinstance(value, str) and value == "all"):
+        return value
+    if isinstance(value, Integral) and value is not True and value is not False:
+        return int(value)
+    raise TransformError(f"pulse: past is {value!r}, wanted a number of positions, 0 or more, or 'all'")
 
 
 def _size(name: str, value: Any) -> int | str:

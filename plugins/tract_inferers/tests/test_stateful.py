@@ -14,7 +14,9 @@ from tract_inferers import (
     EpsilonInjector,
     HighQualityNoiseGenerator,
     IncompatibleInferer,
+    Inferer,
     RecurrentTracker,
+    ScratchPadView,
     Slot,
     StatefulInferer,
 )
@@ -75,6 +77,18 @@ def test_a_policy_that_hides_something_else_is_refused() -> None:
     stateful = StatefulInferer(BaseWrapper(), Affine(2.0))
     with pytest.raises(IncompatibleInferer, match=r"output 0, act: .*, is missing"):
         stateful.replace_inferer(Hides(3.0))
+
+
+def test_the_stack_is_invoked_for_as_many_rows_as_the_policy_takes_at_once() -> None:
+    class Noting(BaseWrapper):
+        def invoke(self, inferer: Inferer, pad: ScratchPadView) -> None:
+            rows.append(list(pad.ids))
+            super().invoke(inferer, pad)
+
+    rows: list[list[int]] = []
+    stateful = StatefulInferer(Noting(), Affine(2.0, size=2))
+    assert stateful.infer_many([7, 8, 9], observations(3)).arrays["act"].tolist() == [0.0, 2.0, 4.0]
+    assert rows == [[7, 8], [9]]
 
 
 def test_a_policy_that_takes_fewer_rows_comes_between_the_question_and_the_run() -> None:

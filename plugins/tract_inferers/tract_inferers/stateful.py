@@ -67,8 +67,9 @@ class BaseWrapper(InfererWrapperExt):
 class StatefulInferer(InfererExt):
     """A policy with a stack around it.
 
-    What agents remember is in the stack, so they live on when the policy is replaced. The stack is invoked once for
-    a batch. Inputs and outputs are those that the stack leaves; raw ones are those of the policy.
+    What agents remember is in the stack, so they live on when the policy is replaced. The stack is invoked for as many
+    rows as the policy takes at once: several times for a batch that it takes in several calls. Inputs and outputs are
+    those that the stack leaves; raw ones are those of the policy.
     """
 
     def __init__(self, stack: InfererWrapper, inferer: Inferer) -> None:

@@ -30,6 +30,7 @@ from cases_attention import (
     scalar,
     softmax,
 )
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_masks import Masks
@@ -39,8 +40,10 @@ from tract_pulse.transform import Pulse
 
 import tract_core as tract
 from tract_core.api.model import Model
+from tract_core.cli.frame import app
 from tract_core.data import DatumType
 from tract_core.errors import TransformError
+from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis
 from tract_core.ops.binary import Add, And, Ge, Mul
@@ -132,7 +135,8 @@ def test_a_mask_without_limit_says_what_would_limit_it():
     with pytest.raises(TransformError) as raised:
         pulsed(model_of(masked_by(causal)), 4)
     assert raised.value.hint == (
-        "limit how far it looks back, as with i - j < 128, or let the transform do so: past=128, or past=all"
+        "limit how far it looks back, as with i - j < 128, or let the transform do so, as in --pulse 8,past=128, "
+        "or Pulse(8, past=128); 'all' in the place of 128 keeps all of the past"
     )
 
 
@@ -282,6 +286,31 @@ def test_what_is_limited_is_told():
     ]
 
 
+@pytest.mark.parametrize("past", [7, "all"])
+def test_python_and_the_command_ask_for_the_same(past: Any, tmp_path: Path):
+    model = Model(model_of(masked_by(causal)))
+    model.save(tmp_path / "m.nnef.tar")
+    streaming = tract.load(tmp_path / "m.nnef.tar")
+    streaming.transform(tract.Pulse(4, past=past))
+    for line in (f"--pulse 4,past={past}", f"-t pulse(pulse=4,past={past})"):
+        command(tmp_path / "m.nnef.tar", *line.split(), "dump", "--nnef-tar", tmp_path / "pulsed.nnef.tar")
+        found = tract.nnef().load(tmp_path / "pulsed.nnef.tar").typed
+        assert same_model(streaming.typed, found.declutter())
+
+
+def command(*words: object) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert isinstance(result.exception, (SystemExit, type(None))), result.exception
+    return result.output
+
+
+def test_a_hint_is_what_who_asked_can_type(tmp_path: Path):
+    Model(model_of(masked_by(causal))).save(tmp_path / "m.nnef.tar")
+    said = command(tmp_path / "m.nnef.tar", "--pulse", "8", "dump")
+    assert "as in --pulse 8,past=128; 'all' in the place of 128 keeps all of the past" in said
+    assert "Pulse(" not in said
+
+
 @pytest.mark.parametrize(("pulse", "past"), [("4,past=7", None), ("S=4,past=7", None), (4, 7)])
 def test_a_limit_is_given_with_the_pulse(pulse: Any, past: Any):
     model = model_of(masked_by(causal))
@@ -357,7 +386,8 @@ def test_a_model_that_keeps_all_of_the_past_is_saved(tmp_path: Path):
 
 def test_scores_by_relative_position_want_a_limit():
     model = model_of(lambda net, x: by_relative_position(net, x, causal))
-    with pytest.raises(TransformError, match="want a limit to how far they look back"):
+    with pytest.raises(TransformError, match="want a limit to how far they look back") as raised:
         with_past(model, 4, "all")
+    assert raised.value.hint == "give a number of positions, as in --pulse 8,past=128, or Pulse(8, past=128)"
     limited = model_of(lambda net, x: by_relative_position(net, x, band(5, 0)))
     assert_agrees(limited, with_past(model, 4, 5), [signal(13)])

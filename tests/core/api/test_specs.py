@@ -22,6 +22,9 @@ from tract_core.errors import PluginError, TractError, TransformError
         (Pulse(4), {"name": "pulse", "pulse": "4"}),
         (Pulse("P", symbol="S"), {"name": "pulse", "pulse": "P", "symbol": "S"}),
         (Pulse("P").symbol("T"), {"name": "pulse", "pulse": "P", "symbol": "T"}),
+        (Pulse(8, past=128), {"name": "pulse", "pulse": "8", "past": 128}),
+        (Pulse(8, symbol="T", past="all"), {"name": "pulse", "pulse": "8", "symbol": "T", "past": "all"}),
+        (Pulse(8, past=np.int64(0)), {"name": "pulse", "pulse": "8", "past": 0}),
         (FloatPrecision("f32", DatumType.F16), {"name": "float_precision", "from": "f32", "to": "f16"}),
         (
             FloatPrecision(DatumType.F32, "bf16", include=["a"]).exclude(["b", "c"]),
@@ -60,6 +63,19 @@ def test_precision_is_about_floats(kinds: tuple[Any, Any]) -> None:
 def test_values_are_sizes(value: Any) -> None:
     with pytest.raises(TransformError, match="the value of B is a"):
         SetSymbols({"B": value})
+
+
+@pytest.mark.parametrize("past", ["some", 1.5, True, [1], np.array(1)])
+def test_past_is_a_number_of_positions_or_all(past: Any) -> None:
+    with pytest.raises(TransformError, match=r"past is .*, wanted a number of positions, 0 or more, or 'all'"):
+        Pulse(8, past=past)
+
+
+@pytest.mark.parametrize("pulse", ["8,past=all", "T=8", ""])
+def test_what_a_flag_says_together_are_arguments_in_python(pulse: str) -> None:
+    with pytest.raises(TransformError, match="which is no size") as caught:
+        Pulse(pulse)
+    assert caught.value.hint == "as in Pulse(8), or Pulse(8, symbol='T', past=128)"
 
 
 def test_pulse_until_it_is_installed(affine: Callable[[], Model]) -> None:

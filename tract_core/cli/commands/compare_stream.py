@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tract_core.cli.commands.compare_report import Reference, Verdict, print_ver
 from tract_core.cli.commands.halves import halves_in
 from tract_core.cli.inputs import whole_inputs_for
 from tract_core.cli.signals import PULSES, lateness, part, pulses, size_of
+from tract_core.dims import symbols_of
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -33,6 +34,9 @@ Array = np.ndarray[Any, Any]
 Pieces = dict[str, list[Array]]
 """What a tensor was in each turn, by its name in the model over pulses."""
 
+MOST_NAMED: Final = 8
+"""Names in one line."""
+
 
 def compare_stream(request: Request, flags: dict[str, Any]) -> None:
     """Print a verdict per tensor. Raises AssertionFailed, naming the first one, when any differs."""
@@ -46,6 +50,7 @@ def compare_stream(request: Request, flags: dict[str, Any]) -> None:
     with request.progress("comparing"):
         verdicts = verdicts_of(request, pair, arrays, reference.tensors, assertions)
     print_verdicts(request, reference, verdicts, flags)
+    _tell_squares(request, pair, verdicts, flags)
     conclude(reference, verdicts, () if flags["allow_missing_outputs"] else output_names(pair.model))
     check_outputs(request, pair.model, flags, arrays)
 
@@ -191,6 +196,23 @@ def _judged(pair: Pair, seen: Pieces, wanted: Mapping[str, Array], assertions: A
                 Verdict.of(name, node.op.name, found, wanted[name], problem=problem, halves=halves, output=is_output)
             )
     return verdicts
+
+
+def _tell_squares(request: Request, pair: Pair, verdicts: Sequence[Verdict], flags: Mapping[str, Any]) -> None:
+    """Name the tensors in which positions of the signal meet each other: what a pulse has of them is no part of them.
+
+    It is some of their rows, skewed: a window of columns around each pulse.
+    """
+    apart = {one.name for one in verdicts if not one.compared}
+    names = [name for outlet, name in _names(pair.whole).items() if name in apart and _is_square(pair, outlet)]
+    if names and not (flags["as_json"] or flags["quiet"]):
+        listed = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if (more := len(names) - MOST_NAMED) > 0 else "")
+        request.console.line(f"not compared, as a pulse has a window of their columns: {listed}")
+
+
+def _is_square(pair: Pair, outlet: OutletId) -> bool:
+    """Whether a tensor has two axes of time, as the scores of attention have."""
+    return sum(pair.streams.symbol in symbols_of(size) for size in pair.whole.outlet_fact(outlet).shape) > 1
 
 
 def _laid(there: Streamed, pieces: Sequence[Array], wanted: Array) -> Array:

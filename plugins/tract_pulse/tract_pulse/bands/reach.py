@@ -153,5 +153,8 @@ def _check(join: Join, *, ahead: bool, behind: bool) -> None:
         hint = "let each position see a limited number of those behind it, or none, as in a causal model"
     else:
         problem = "its mask looks back without limit, so that each pulse would need all of the past"
-        hint = "limit how far it looks back, as with i - j < 128, or let the transform do so: past=128, or past=all"
+        hint = (
+            "limit how far it looks back, as with i - j < 128, or let the transform do so, as in --pulse 8,past=128, "
+            "or Pulse(8, past=128); 'all' in the place of 128 keeps all of the past"
+        )
     raise CannotStream(problem, hint=hint).of(join.node.id)

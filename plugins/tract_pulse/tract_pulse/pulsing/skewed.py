@@ -38,7 +38,10 @@ class SkewWiring:
         if not isinstance(count, int):
             raise CannotStream(f"a pulse of {count} is no number, which scores by relative position want")
         if not isinstance(window.before, int):
-            raise CannotStream("scores by relative position want a limit to how far they look back", hint="past=128")
+            raise CannotStream(
+                "scores by relative position want a limit to how far they look back",
+                hint="give a number of positions, as in --pulse 8,past=128, or Pulse(8, past=128)",
+            )
         rank = self.node.output_facts[0].rank
         if self.node.along != Along(rank - 2, rank - 1):
             raise CannotStream("its rows and columns are not its last two axes")
