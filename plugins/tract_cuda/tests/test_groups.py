@@ -53,14 +53,14 @@ def softmax() -> TypedModel:
 
 
 def test_what_reduces_and_computes_along_the_same_axes_is_one_group() -> None:
-    assert groups(softmax()) == [("rows", "most", "shifted", "powers", "total", "share")]
+    assert groups(softmax()) == [("reduced", "most", "shifted", "powers", "total", "share")]
 
 
 def test_a_group_that_no_kernel_computes_is_left_to_the_host_from_its_first_node_on() -> None:
     model = softmax()
     (most,) = (node.id for node in model.nodes if node.name == "most")
     found = groups(model, {most: "for a reason"})
-    assert found == [("host", "most"), ("rows", "shifted", "powers", "total", "share")]
+    assert found == [("host", "most"), ("reduced", "shifted", "powers", "total", "share")]
     first = CudaGrouper(model, list(host_nodes(model)), TARGET, {most: "for a reason"}).found()[0]
     assert isinstance(first, Host)
     assert first.why == "for a reason"
@@ -112,7 +112,7 @@ def test_groups_as_text() -> None:
     weight = model.add_const("weight", np.ones((1, 5), np.float32))
     model.set_outputs([wired(model, "sum", Reduce((1,), Reducer.SUM), wired(model, "product", Mul(), x, weight))])
     assert after("group", model, TARGET).text().splitlines() == [
-        "   0 rows product, sum",
+        "   0 reduced product, sum",
         "       along axes 1 of 2,5",
         "       0 = x, f32",
         "       1 = weight, f32",

@@ -9,26 +9,26 @@ under the architecture, for `tract_cuda.products.measured` to be found by.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from tract_cuda.binding import bind_launch
 from tract_cuda.compile import compiled
-from tract_cuda.driver.device import MULTIPROCESSORS, Device, device_of
+from tract_cuda.driver.device import MULTIPROCESSORS, Device, Graph, device_of
 from tract_cuda.language.arch import arch_for
 from tract_cuda.lower import conv, einsum
 from tract_cuda.lowering import Lowering, Target
 from tract_cuda.products import choose
 from tract_cuda.products import product as products
 from tract_cuda.products.measured import key_of
+from tract_cuda.program import CudaProgram
 from tract_cuda.ptx import ptx_for
-from tract_llvm.program.views import Kind, Storage
+from tract_llvm.program.views import Kind, Storage, View
 
 import tract_core as tract
 from tract_core.model.typed import TypedModel
@@ -54,7 +54,7 @@ def products_of(model: TypedModel, target: Target) -> list[products.Product]:
     return list(found.values())
 
 
-def candidates(product: products.Product, multiprocessors: int) -> Iterator[tuple[products.Tile, int]]:
+def candidates(product: products.Product, multiprocessors: int) -> Iterator[products.Choice]:
     """Tiles, with numbers of parts."""
     pairs, rows, columns = product.result.shape
     tiles, flat = products.tiles_for(product)
@@ -68,14 +68,12 @@ def candidates(product: products.Product, multiprocessors: int) -> Iterator[tupl
         yield from ((tile, one) for one in parts)
 
 
-def prepare(model: TypedModel, target: Target, every: list[products.Product]) -> None:
+def prepare(target: Target, every: list[products.Product]) -> None:
     """Have all kernels compiled, by as many processes as there are processors. We keep them, and so does the driver."""
     plans: dict[Any, None] = {}
     for product in every:
         for choice in candidates(product, target.multiprocessors):
-            lowering = Lowering(model, target)
-            products.add_tiles(lowering, product, choice, ())
-            plans |= dict.fromkeys(step.kernel for step in lowering.steps)
+            plans |= dict.fromkeys(step.kernel for step in program_of(product, target, choice).steps)
     with get_context("spawn").Pool() as pool:
         pool.map(_loaded, [(plan, target.arch) for plan in plans], chunksize=4)
 
@@ -86,65 +84,63 @@ def _loaded(kernel: tuple[Any, Any]) -> None:
 
 
 class Bench:
-    """A device with memory that products read and write."""
+    """A device on which products are computed, of numbers that nobody reads."""
 
     def __init__(self, device: Device, target: Target) -> None:
         self.device, self.target, self.stream = device, target, device.stream()
-        self.memory = {}
 
-    def seconds(self, model: TypedModel, product: products.Product, tile: products.Tile, parts: int) -> float:
+    def seconds(self, product: products.Product, choice: products.Choice) -> float:
         """How long one product takes, of many one behind the other."""
-        lowering = Lowering(model, self.target)
-        products.add_tiles(lowering, product, (tile, parts), ())
-        places = _Places(self)
-        launches = [bind_launch(step, _Sizes(), places, {}) for step in lowering.steps]
-        loaded = [self.device.function(ptx_for(one.step.kernel, self.target.arch)) for one in launches]
+        program = program_of(product, self.target, choice)
+        memory = [self.device.allocate(int(size)) for size in program.arena]
+        addresses = {Storage(Kind.ARENA, number): one.address for number, one in enumerate(memory)}
+        launches = [bind_launch(step, program, addresses, {}) for step in program.steps]
+        loaded = [self.device.function(ptx_for(one.step.kernel, self.target.arch, wide=one.wide)) for one in launches]
         with self.stream.capture() as capture:
             for _ in range(REPEATS):
                 for one, function in zip(launches, loaded, strict=True):
-                    kinds = [ctypes.c_uint64 if pointer else ctypes.c_int32 for pointer in one.pointers]
-                    values = [kind(value) for kind, value in zip(kinds, one.values, strict=True)]
-                    self.stream.launch(function, one.grid, values)
-        least = float("inf")
-        for _ in range(ROUNDS):
-            begin = self.stream.event()
-            capture.graph.launch(self.stream)
-            end = self.stream.event()
-            self.stream.synchronize()
-            least = min(least, end.seconds_since(begin) / REPEATS)
-        return least
+                    self.stream.launch(function, one.grid, one.arguments())
+        return min(self._seconds_of(capture.graph) for _ in range(ROUNDS)) / REPEATS
+
+    def _seconds_of(self, graph: Graph) -> float:
+        begin = self.stream.event()
+        graph.launch(self.stream)
+        end = self.stream.event()
+        self.stream.synchronize()
+        return end.seconds_since(begin)
+
+    def best(self, product: products.Product) -> tuple[products.Choice, dict[products.Choice, float]]:
+        """The choice that takes the least time, and how long each takes."""
+        timed = {choice: self.seconds(product, choice) for choice in candidates(product, self.target.multiprocessors)}
+        return min(timed, key=lambda one: timed[one]), timed
 
 
-class _Sizes:
-    """A program whose storages are as large as any."""
-
-    def __init__(self) -> None:
-        self.arena = _Always(0)
-        self.constants = _Always(type("Nothing", (), {"nbytes": 0}))
-
-
-class _Always:
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __getitem__(self, number: int) -> Any:
-        return self.value
+def program_of(product: products.Product, target: Target, choice: products.Choice) -> CudaProgram:
+    """A product that is all there is, with memory of its own for each tensor."""
+    lowering = Lowering(TypedModel(), target)
+    product = replace(
+        product,
+        left=placed(lowering, product.left),
+        right=placed(lowering, product.right),
+        operands=tuple(placed(lowering, one) for one in product.operands),
+        result=placed(lowering, product.result),
+    )
+    products.add_tiles(lowering, product, choice, ())
+    return lowering.program()
 
 
-class _Places(dict[Storage, int]):
-    """An address for each storage: memory of 512 MiB, shared by what nobody reads."""
+def placed(lowering: Lowering, view: View) -> View:
+    """The same view on new memory, which reaches as far as it does."""
+    reach = sum((size - 1) * max(stride, 0) for size, stride in zip(view.shape, view.strides, strict=True))
+    return replace(view, storage=lowering.scratch(view.element, (view.offset + reach + 1,)).storage)
 
-    def __init__(self, bench: Bench) -> None:
-        super().__init__()
-        self.bench = bench
 
-    def __missing__(self, storage: Storage) -> int:
-        memory = self.bench.memory
-        key = (storage.kind is Kind.CONSTANT, len(self) % 6)
-        if key not in memory:
-            memory[key] = self.bench.device.allocate(512 << 20)
-        self[storage] = memory[key].address
-        return self[storage]
+def report_of(product: products.Product, timed: dict[products.Choice, float], rule: products.Choice) -> str:
+    """The least time, beside that of what the rule would choose."""
+    least, pairs, rows, columns = min(timed.values()), *product.result.shape
+    rate = 2 * product.depth * pairs * rows * columns / least / 1e12
+    was = f"rule {timed[rule] * 1e6:.1f}" if rule in timed else ""
+    return f"{least * 1e6:.1f} us {was} {rate:.1f} TFLOP/s of {len(timed)}"
 
 
 def main() -> None:
@@ -164,26 +160,15 @@ def main() -> None:
             break
         model = tract.onnx().load(file).into_model().typed
         every = [one for one in products_of(model, target) if key_of(one) not in found]
-        prepare(model, target, every)
+        prepare(target, every)
         for product in every:
             key = key_of(product)
             if key in found or time.monotonic() - begin > given.seconds:
                 continue
-            timed = {}
-            for tile, parts in candidates(product, target.multiprocessors):
-                timed[tile, parts] = bench.seconds(model, product, tile, parts)
-            best = min(timed, key=lambda one: timed[one])
-            rule = products.by_rule(product, target.multiprocessors)
-            ruled = timed.get(rule)
-            tile, parts = best
+            (tile, parts), timed = bench.best(product)
             found[key] = [*(getattr(tile, one.name) for one in fields(tile)), parts]
-            flops = 2 * product.depth * product.result.shape[0] * product.result.shape[1] * product.result.shape[2]
-            was = "" if ruled is None else f"rule {ruled * 1e6:.1f}"
-            print(
-                f"{Path(file).stem} {key} {found[key]} {timed[best] * 1e6:.1f} us {was}"
-                f" {flops / timed[best] / 1e12:.1f} TFLOP/s of {len(timed)}",
-                flush=True,
-            )
+            report = report_of(product, timed, products.by_rule(product, target.multiprocessors))
+            print(f"{Path(file).stem} {key} {found[key]} {report}", flush=True)
         Path(given.out).write_text(json.dumps({arch.name.rstrip("a"): found}, indent=0))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 from tract_llvm.program.views import Address, Kind, Storage
 
@@ -50,6 +51,12 @@ class BoundLaunch:
     grid: tuple[int, int, int]
     values: tuple[int, ...]
     pointers: tuple[bool, ...]
+
+    def arguments(self) -> list[Any]:
+        """The values as numbers of ctypes, as the kernel takes them."""
+        size = ctypes.c_int64 if self.wide else ctypes.c_int32
+        pairs = zip(self.values, self.pointers, strict=True)
+        return [ctypes.c_uint64(value) if pointer else size(value) for value, pointer in pairs]
 
 
 def bind_launch(

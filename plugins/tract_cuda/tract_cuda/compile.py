@@ -46,7 +46,7 @@ class Grouped:
 
 @frozen
 class Chosen(Grouped):
-    """A model with its program. ``why``: for each node that is left to the host, for want of what."""
+    """A model with its program, whose `Hosted` steps say of each node that is left to the host, for want of what."""
 
     program: CudaProgram
 

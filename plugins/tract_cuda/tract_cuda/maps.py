@@ -7,6 +7,7 @@ from typing import Final
 
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.fuse.code_size import code_size
+from tract_llvm.language.types import ElementType
 from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View, memory_order
 
@@ -14,13 +15,14 @@ from tract_core.dims import Dim, TDim, ceil_div, product
 from tract_cuda.kernels.map import MapPlan
 from tract_cuda.kernels.map_turned import SIDE, TurnedPlan
 from tract_cuda.kernels.positions import THREADS
+from tract_cuda.language.arch import ACCESS_BYTES
 from tract_cuda.program import Launch
-
-_ACCESS: Final = 16
-"""Bytes that one thread reads or writes at once, at most."""
 
 _MOST_CODE: Final = 512
 """How much code may be written for all lanes of a thread."""
+
+_UNKNOWN: Final = 64
+"""What a symbolic size is taken for."""
 
 _SHORT: Final = 8
 """Positions of an axis along which it is worth nothing to have neighbouring threads."""
@@ -64,13 +66,29 @@ def is_multiple(size: Dim, of: int) -> bool:
     return size % of == 0
 
 
+def assumed(size: Dim) -> int:
+    """A size, or what a symbolic one is taken for where something is chosen before it is known."""
+    return size if isinstance(size, int) else _UNKNOWN
+
+
+def vector_width(elements: Sequence[ElementType], places: Sequence[Dim], most: int = ACCESS_BYTES) -> int:
+    """How many neighbours one access reads or writes of tensors of all these types: at most ``most``, at least one.
+
+    It surely divides all ``places``: where vectors begin, and how far apart they lie.
+    """
+    lanes = min(ACCESS_BYTES // element.bytes for element in elements)
+    while lanes > 1 and not (lanes <= most and all(is_multiple(one, lanes) for one in places)):
+        lanes //= 2
+    return max(lanes, 1)
+
+
 def move_of(stride: Dim) -> str:
     """How a tensor moves along a loop: ``stays``, ``next`` to the next element, or ``far``."""
     return {0: "stays", 1: "next"}.get(stride, "far") if isinstance(stride, int) else "far"
 
 
 def lanes_along(
-    views: Sequence[View], loops: Sequence[StridedLoop], most: int = _ACCESS, *, ragged: bool = False
+    views: Sequence[View], loops: Sequence[StridedLoop], most: int = ACCESS_BYTES, *, ragged: bool = False
 ) -> int:
     """How many neighbours along the last loop one thread has: as many as one access holds of what lies side by side.
 
@@ -80,12 +98,9 @@ def lanes_along(
     near = [number for number, stride in enumerate(loops[-1].strides) if move_of(stride) == "next"]
     if not near:
         return 1
-    lanes = min(_ACCESS // views[number].element.bytes for number in near)
     steps = [loop.strides[number] for loop in loops[:-1] for number in near]
     places = [*(views[number].offset for number in near), *steps, *([] if ragged else [loops[-1].size])]
-    while lanes > 1 and not (lanes <= most and all(is_multiple(one, lanes) for one in places)):
-        lanes //= 2
-    return max(lanes, 1)
+    return vector_width([views[number].element for number in near], places, most)
 
 
 def _other_axis(loops: Sequence[StridedLoop]) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -52,11 +51,6 @@ class CudaPlan(TypedSimplePlan):
                 self.function(step.kernel, False)
         self._weights, self.constant_addresses = self._uploaded()
 
-    @property
-    def lent(self) -> range:
-        """Outputs that may share memory with an input: those that only the host touches."""
-        return range(len(self.outputs))
-
     def spawn(self) -> CudaState:
         """A fresh state."""
         return CudaState(self)
@@ -83,21 +77,16 @@ class CudaPlan(TypedSimplePlan):
 
     def explain(self) -> Explanation:
         """Which kernels compute which nodes, and what is left to the host, with the reason; those of bodies too."""
-        found = list(self.placements((), self.model))
+        found: list[Placement] = []
         for path, body in bodies_within(self.model):
-            if path:
-                found += CudaPlan(body, self.device, self.target).placements(path, self.model)
+            plan = self.bodies(body) if path else self
+            assert isinstance(plan, CudaPlan), "that is what bodies are made into"
+            found += plan.placements(path, self.model)
         return Explanation("cuda", tuple(found))
 
     def launch(self, stream: Stream, bound: BoundLaunch) -> None:
         """Launch a kernel with its numbers."""
-        function = self.function(bound.step.kernel, bound.wide)
-        number = ctypes.c_int64 if bound.wide else ctypes.c_int32
-        values = [
-            ctypes.c_uint64(value) if pointer else number(value)
-            for value, pointer in zip(bound.values, bound.pointers, strict=True)
-        ]
-        stream.launch(function, bound.grid, values)
+        stream.launch(self.function(bound.step.kernel, bound.wide), bound.grid, bound.arguments())
 
     def _function(self, kernel: KernelPlan, wide: bool) -> Function:
         return self.device.function(ptx_for(kernel, self.target.arch, wide=wide))

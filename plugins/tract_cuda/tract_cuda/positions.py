@@ -50,12 +50,32 @@ def in_vectors(
 
 def numbers_of(loops: Sequence[StridedLoop], tensors: Mapping[str, View]) -> dict[str, View | Dim]:
     """What kernels of `tract_cuda.kernels.positions` are told of loops and of the tensors in them, in order."""
-    given: dict[str, View | Dim] = {"count": product([loop.size for loop in loops])}
-    given |= {f"size{axis}": loop.size for axis, loop in enumerate(loops)}
+    given: dict[str, View | Dim] = {**counted([loop.size for loop in loops])}
     for number, (name, view) in enumerate(tensors.items()):
         given[name] = view
         given |= {f"{name}.{axis}": loop.strides[number] for axis, loop in enumerate(loops)}
     return given
+
+
+def rows_along(axis: int, tensors: Mapping[str, View]) -> tuple[list[StridedLoop], dict[str, View | Dim]]:
+    """The loops over all axes but one, and what kernels are told of them, of the tensors, and of steps along that one.
+
+    The tensors have the same sizes along all other axes.
+    """
+    views = list(tensors.values())
+    others = [one for one in range(len(views[0].shape)) if one != axis]
+    loops, _ = loops_over([views[0].shape[one] for one in others], [[v.strides[one] for one in others] for v in views])
+    return loops, numbers_of(loops, tensors) | {f"{name}.step": one.strides[axis] for name, one in tensors.items()}
+
+
+def counted(sizes: Sequence[Dim]) -> dict[str, Dim]:
+    """What kernels are told of loops of these sizes: how many positions there are, and each size."""
+    return {"count": product(sizes), **sizes_of(sizes)}
+
+
+def sizes_of(sizes: Sequence[Dim]) -> dict[str, Dim]:
+    """Each size, by the number of its axis."""
+    return {f"size{axis}": size for axis, size in enumerate(sizes)}
 
 
 def strides_of(tensors: Mapping[str, View]) -> dict[str, View | Dim]:

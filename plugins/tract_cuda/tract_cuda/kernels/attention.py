@@ -17,6 +17,9 @@ from tract_llvm.language.values import Value, Variable
 
 from tract_core.frozen import frozen
 from tract_cuda.kernels.online import Online
+from tract_cuda.kernels.positions import place, strided
+from tract_cuda.kernels.sums import operands_of
+from tract_cuda.language.arch import ACCESS_BYTES
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
 FACTORS: Final = ("query", "key", "value")
@@ -24,8 +27,6 @@ FACTORS: Final = ("query", "key", "value")
 _UNROLLED: Final = 8
 _AT_ONCE: Final = 4
 """How many vectors a thread reads before it keeps them."""
-
-_ACCESS_BYTES: Final = 16
 
 
 @frozen
@@ -121,11 +122,9 @@ def parameters_of(plan: Attends) -> tuple[Parameter, ...]:
     These are: along the loops around; from row to row, and within one; of operands, along queries and along keys.
     """
     found = [*sizes("around", plan.rank), Parameter("queries"), Parameter("keys")]
-    tensors = [(name, plan.element) for name in FACTORS]
-    tensors += [(f"operand{number}", one) for number, one in enumerate(plan.expression.inputs[1:])]
-    for name, element in (*tensors, ("result", plan.result)):
-        found += [Parameter(name, element), *sizes(f"{name}.", plan.rank)]
-        found += [Parameter(f"{name}.row"), Parameter(f"{name}.step")]
+    factors = ((name, plan.element) for name in FACTORS)
+    for name, element in (*factors, *operands_of(plan.expression), ("result", plan.result)):
+        found += [*strided(name, element, plan.rank), Parameter(f"{name}.row"), Parameter(f"{name}.step")]
     return tuple(found)
 
 
@@ -138,14 +137,11 @@ class Around:
         self.queries, self.keys = k.size("queries"), k.size("keys")
         *self.at, block = k.spot(k.block(), [*k.sizes("around", plan.rank), (self.queries + (queries - 1)) // queries])
         self.first = block * queries
-        self._begins = {f"operand{n}": self.begin(f"operand{n}") for n in range(len(plan.expression.inputs) - 1)}
+        self._begins = {name: self.begin(name) for name, _ in operands_of(plan.expression)}
 
     def begin(self, name: str) -> Value:
         """Where a tensor begins for this block."""
-        found = self.k.index(0)
-        for here, stride in zip(self.at, self.k.sizes(f"{name}.", len(self.at)), strict=True):
-            found = found + here * stride
-        return found
+        return place(self.k, name, self.at)
 
     def score(self, query: Value, key: Value, total: Value) -> Value:
         """What becomes of a sum: -inf where there is no such key."""
@@ -192,13 +188,13 @@ class _Attention:
     @property
     def _most(self) -> int:
         """Numbers of one access to shared memory."""
-        lanes = min(_ACCESS_BYTES // self.plan.element.computed.bytes, self.tile.down, self.tile.across)
+        lanes = min(ACCESS_BYTES // self.plan.element.computed.bytes, self.tile.down, self.tile.across)
         return lanes if self.plan.width > self.tile.lanes else 1
 
     def _tile(self, name: str, rows: int, *, turned: bool = False) -> _Held:
         k, plan = self.k, self.plan
         length = plan.depth if turned else self.each * self.tile.lanes
-        pitch = rows + _ACCESS_BYTES // self.sums.bytes if turned else length
+        pitch = rows + ACCESS_BYTES // self.sums.bytes if turned else length
         shared = k.shared(self.sums, pitch * (length if turned else rows))
         return _Held(name, k.memory(name), shared, self.around.begin(name), rows, length, pitch, turned)
 
@@ -279,7 +275,7 @@ class _Attention:
         return [self.across * group + (n // group * group * self.tile.lanes + n % group) for n in range(each)]
 
     def _group(self, each: int) -> int:
-        found = _ACCESS_BYTES // self.sums.bytes
+        found = ACCESS_BYTES // self.sums.bytes
         while each % found:
             found //= 2
         return found

@@ -21,15 +21,13 @@ from tract_cuda.kernels.attention import Around, parameters_of
 from tract_cuda.kernels.online import Online
 from tract_cuda.language.arch import WARP
 from tract_cuda.language.kernel import Kernel, Parameter
-from tract_cuda.language.matrices import PIECE, commit, copy_later, fragments, multiplied, wait
-
-EACH = 8
-"""Elements of a piece."""
+from tract_cuda.language.matrices import HALVES, PIECE, accumulate, commit, copy_later, fragments, wait, zeros
 
 HIGH = 16
 """Queries of a warp."""
 
 STAGES = 2
+"""Tiles of keys and values that there is room for: one is used while the next one is copied."""
 
 
 @frozen
@@ -116,7 +114,7 @@ class _Attention:
         self.value = self._held("value", plan.keys, plan.width, self.around.keys, STAGES)
 
     def _held(self, name: str, rows: int, length: int, count: Value, stages: int = 1) -> _Held:
-        k, pieces = self.k, length // EACH
+        k, pieces = self.k, length // HALVES
         shared = k.shared(U8, rows * (pieces | 1) * PIECE * stages)
         return _Held(name, k.memory(name), shared, self.around.begin(name), rows, pieces, count)
 
@@ -126,7 +124,7 @@ class _Attention:
         self._fetch(self.query, self.around.first, k.index(0))
         self._fetch_both(k.index(0), k.index(0))
         online = Online(k, 2, 4, plan.powers, F32)
-        mixed = [[k.variable(k.constant(0.0, F32)) for _ in range(4)] for _ in range(plan.width // 8)]
+        mixed = [zeros(k) for _ in range(plan.width // 8)]
         stage = k.variable(k.index(0))
         with k.loop("keys", self.around.keys, 0, plan.keys) as first:
             now = stage.value
@@ -145,7 +143,7 @@ class _Attention:
         for start in range(0, whole, self.plan.threads):
             here = k.thread() + start
             row, piece = here // held.pieces, here % held.pieces
-            place = held.begin + (first + row) * k.size(f"{held.name}.row") + piece * EACH
+            place = held.begin + (first + row) * k.size(f"{held.name}.row") + piece * HALVES
             inside = first + row < held.count
             size = k.select(inside, k.index(PIECE), k.index(0))
             target = held.shared.address(stage * held.bytes + held.place(row, piece))
@@ -160,26 +158,21 @@ class _Attention:
         self._fetch(self.value, first, stage)
         commit(self.k)
 
-    def _added(self, sums: Sequence[Variable], a: Sequence[Any], b: Sequence[Any]) -> None:
-        found = multiplied(self.k, self.plan.element, [one.value for one in sums], a, b)
-        for variable, value in zip(sums, found, strict=True):
-            variable.value = value
-
     def _scored(
         self, first: Value, stage: Value, online: Online, mixed: Sequence[Sequence[Variable]]
     ) -> list[list[Any]]:
         """The powers of a tile of scores, as fragments of 16 keys each."""
         k, plan, lane = self.k, self.plan, self.k.lane()
-        sums = [[k.variable(k.constant(0.0, F32)) for _ in range(4)] for _ in range(plan.keys // 8)]
+        sums = [zeros(k) for _ in range(plan.keys // 8)]
         for inner in range(0, plan.depth, 16):
-            place = self.query.place(self.row + (lane & 15), (lane >> 4) + inner // EACH)
+            place = self.query.place(self.row + (lane & 15), (lane >> 4) + inner // HALVES)
             a = fragments(k, self.query.shared, place)
             for column in range(0, plan.keys, 16):
                 row = (lane & 7) + ((lane >> 4) << 3) + column
-                place = stage * self.key.bytes + self.key.place(row, ((lane >> 3) & 1) + inner // EACH)
+                place = stage * self.key.bytes + self.key.place(row, ((lane >> 3) & 1) + inner // HALVES)
                 b = fragments(k, self.key.shared, place)
-                self._added(sums[column // 8], a, b[:2])
-                self._added(sums[column // 8 + 1], a, b[2:])
+                accumulate(k, plan.element, sums[column // 8], a, b[:2])
+                accumulate(k, plan.element, sums[column // 8 + 1], a, b[2:])
         halves = [self._powers(half, first, sums, online, mixed) for half in range(2)]
         pairs = [[self._pair(line[n : n + 2]) for n in range(0, len(line), 2)] for line in halves]
         return [
@@ -216,13 +209,13 @@ class _Attention:
 
     def _mix(self, stage: Value, powers: Sequence[Sequence[Any]], mixed: Sequence[Sequence[Variable]]) -> None:
         """Values of a tile, by powers."""
-        k, lane = self.k, self.k.lane()
+        k, plan, lane = self.k, self.plan, self.k.lane()
         for number, a in enumerate(powers):
-            for column in range(0, self.plan.width, 16):
-                place = self.value.place((lane & 15) + 16 * number, (lane >> 4) + column // EACH)
+            for column in range(0, plan.width, 16):
+                place = self.value.place((lane & 15) + 16 * number, (lane >> 4) + column // HALVES)
                 b = fragments(k, self.value.shared, stage * self.value.bytes + place, turned=True)
-                self._added(mixed[column // 8], a, b[:2])
-                self._added(mixed[column // 8 + 1], a, b[2:])
+                accumulate(k, plan.element, mixed[column // 8], a, b[:2])
+                accumulate(k, plan.element, mixed[column // 8 + 1], a, b[2:])
 
     def _give(self, online: Online, mixed: Sequence[Sequence[Variable]]) -> None:
         k, lane, result = self.k, self.k.lane(), self.k.memory("result")

@@ -10,6 +10,7 @@ from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
 from tract_cuda.kernels.positions import THREADS, counted, place, strided
+from tract_cuda.kernels.sums import multiply_add
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
 _ALONG = ("input", "stride", "dilation", "before")
@@ -73,7 +74,7 @@ class DeconvPlan:
                 with k.loop("channel", channels) as channel:
                     x = k.convert(data[there + channel * step], self.sums)
                     y = k.convert(weights[weight + channel * other], self.sums)
-                    total.value = x.times_plus(y, total.value) if self.sums.kind == "f" else x * y + total.value
+                    total.value = multiply_add(x, y, total.value)
                 return
             with k.loop(f"tap{axis}", self.window[axis]) as tap:
                 reached = spots[axis] + k.size(f"before{axis}") - tap * k.size(f"dilation{axis}")

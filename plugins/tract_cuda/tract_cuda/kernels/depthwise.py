@@ -10,9 +10,13 @@ from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_cuda.kernels.positions import place, strided
+from tract_cuda.kernels.sums import multiply_add, operands_of, results
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
 THREADS = 128
+
+_ALONG = ("input", "positions", "stride", "dilation", "before")
 
 
 @frozen
@@ -47,14 +51,9 @@ class DepthwisePlan:
     def parameters(self) -> Sequence[Parameter]:
         """Sizes, then each tensor with its strides: [batch, spatial ..., channels] of data, results and operands."""
         rank = len(self.window)
-        along = [sizes(name, rank) for name in ("size", "positions", "stride", "dilation", "before")]
-        found = [Parameter("count"), Parameter("channels"), *(one for group in along for one in group)]
-        found.append(Parameter("weights", self.weights))
-        tensors = [("data", self.data), ("result", self.expression.result)]
-        tensors += [(f"operand{number}", one) for number, one in enumerate(self.expression.inputs[1:])]
-        for name, element in tensors:
-            found += [Parameter(name, element), *sizes(f"{name}.", rank + 2)]
-        return tuple(found)
+        along = [one for name in _ALONG for one in sizes(name, rank)]
+        factors = (Parameter("weights", self.weights), *strided("data", self.data, rank + 2))
+        return (Parameter("count"), Parameter("channels"), *along, *factors, *results(self.expression, rank + 2))
 
     def emit(self, k: Kernel) -> None:
         """result[n, i ..., c] = expression(the sum of data[n, i * stride + w * dilation ..., c] * weights[w, c])"""
@@ -64,17 +63,18 @@ class DepthwisePlan:
             batch, *spots, channel = k.spot(number, [number, *k.sizes("positions", len(self.window)), each])
             at = [batch, *spots, channel * self.lanes]
             total = rounded(self._sum(k, at), self.expression.inputs[0])
-            operands = [self._operand(k, f"operand{place}", at, moves=moves) for place, moves in enumerate(self.moves)]
+            named = zip(operands_of(self.expression), self.moves, strict=True)
+            operands = [self._operand(k, name, at, moves=moves) for (name, _), moves in named]
             result = self.expression.compute([total, *operands]).splat(self._vector)
-            k.write(k.memory("result"), _place(k, "result", at), result)
+            k.write(k.memory("result"), place(k, "result", at), result)
 
     @property
     def _vector(self) -> int:
         return self.lanes if self.lanes > 1 else 0
 
     def _operand(self, k: Kernel, name: str, at: Sequence[Value], *, moves: bool) -> Value:
-        memory, place = k.memory(name), _place(k, name, at)
-        return k.read(memory, place, self._vector) if moves else k.read(memory, place, 0).splat(self._vector)
+        memory, there = k.memory(name), place(k, name, at)
+        return k.read(memory, there, self._vector) if moves else k.read(memory, there, 0).splat(self._vector)
 
     def _sum(self, k: Kernel, at: Sequence[Value]) -> Value:
         data, weights, strides = k.memory("data"), k.memory("weights"), k.sizes("data.", len(at))
@@ -84,21 +84,14 @@ class DepthwisePlan:
             first = at[1 + axis] * k.size(f"stride{axis}") - k.size(f"before{axis}")
             spots = [first + k.size(f"dilation{axis}") * tap for tap in range(size)]
             places.append([spot * strides[1 + axis] for spot in spots])
-            inside.append([(spot >= 0) & (spot < k.size(f"size{axis}")) for spot in spots])
+            inside.append([(spot >= 0) & (spot < k.size(f"input{axis}")) for spot in spots])
         total = k.constant(0, self.sums, self._vector)
         for number, taps in enumerate(product(*map(range, self.window))):
-            place, there = begin, k.index(0).equals(0)
+            spot, there = begin, k.index(0).equals(0)
             for axis, tap in enumerate(taps):
-                place, there = place + places[axis][tap], there & inside[axis][tap]
-            x = k.convert(k.read(data, k.select(there, place, at[-1]), self._vector), self.sums)
+                spot, there = spot + places[axis][tap], there & inside[axis][tap]
+            x = k.convert(k.read(data, k.select(there, spot, at[-1]), self._vector), self.sums)
             y = k.convert(k.read(weights, channels * number + at[-1], self._vector), self.sums)
             x = k.select(there, x, x.like(0))
-            total = x.times_plus(y, total) if self.sums.kind == "f" else x * y + total
+            total = multiply_add(x, y, total)
         return total
-
-
-def _place(k: Kernel, name: str, at: Sequence[Value]) -> Value:
-    place = k.index(0)
-    for position, stride in zip(at, k.sizes(f"{name}.", len(at)), strict=True):
-        place = place + position * stride
-    return place

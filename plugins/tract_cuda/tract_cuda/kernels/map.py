@@ -8,6 +8,7 @@ from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_cuda.kernels.lanes import read_lanes, write_lanes
 from tract_cuda.kernels.positions import THREADS, place
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
@@ -69,25 +70,5 @@ class MapPlan:
 
     def _compute(self, k: Kernel, places: Sequence[Value], lanes: int) -> None:
         *operands, result = range(len(places))
-        values = [self._read(k, one, places[one], lanes) for one in operands]
-        self._write(k, result, places[result], self.expression.compute(values).splat(lanes))
-
-    def _read(self, k: Kernel, operand: int, at: Value, lanes: int) -> Value:
-        memory, move = k.memory(f"tensor{operand}"), self.moves[operand]
-        if not lanes:
-            return memory[at]
-        if move == "next":
-            return k.read(memory, at, lanes)
-        if move == "stays":
-            return memory[at].splat(lanes)
-        apart = k.size(f"apart{operand}")
-        return k.vector_of([memory[at + apart * lane] for lane in range(lanes)])
-
-    def _write(self, k: Kernel, operand: int, at: Value, value: Value) -> None:
-        memory = k.memory(f"tensor{operand}")
-        if not value.lanes or self.moves[operand] == "next":
-            k.write(memory, at, value)
-            return
-        apart = k.size(f"apart{operand}")
-        for lane in range(value.lanes):
-            memory[at + apart * lane] = value.lane(lane)
+        values = [read_lanes(k, one, self.moves[one], places[one], lanes) for one in operands]
+        write_lanes(k, result, self.moves[result], places[result], self.expression.compute(values).splat(lanes))

@@ -10,20 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.buffers import Buffer
-from tract_llvm.language.types import F32, U8, ElementType
+from tract_llvm.language.types import U8, ElementType
 from tract_llvm.language.values import Value, Variable
 
 from tract_core.frozen import frozen
-from tract_cuda.kernels.tile import AXES
+from tract_cuda.kernels.product import AXES, Block, parameters_of_tiles
+from tract_cuda.kernels.sums import inputs_at
 from tract_cuda.kernels.windows import OpenWindows, Windows
 from tract_cuda.language.arch import WARP
-from tract_cuda.language.kernel import Kernel, Parameter, sizes
-from tract_cuda.language.matrices import PIECE, commit, copy_later, fragments, multiplied, wait
-
-EACH = 8
-"""Elements of a piece."""
+from tract_cuda.language.kernel import Kernel, Parameter
+from tract_cuda.language.matrices import HALVES, PIECE, accumulate, commit, copy_later, fragments, wait, zeros
 
 
 @frozen
@@ -76,11 +74,7 @@ class MmaPlan:
     @property
     def parameters(self) -> Sequence[Parameter]:
         """As of `TilePlan`."""
-        tensors = [("left", self.element), ("right", self.element), ("result", self.expression.result)]
-        tensors += [(f"operand{number}", one) for number, one in enumerate(self.expression.inputs[1:])]
-        found = [one for name, element in tensors for one in (Parameter(name, element), *sizes(f"{name}.", AXES))]
-        numbers = (*sizes("size", AXES), Parameter("depth"), Parameter("part"), Parameter("apart"))
-        return (*numbers, *(() if self.windows is None else self.windows.parameters), *found)
+        return parameters_of_tiles(self.element, self.element, self.expression, self.windows)
 
     def emit(self, k: Kernel) -> None:
         """result[p, i, j] = expression(sum of left[p, i, d] * right[p, d, j] over d, operands[p, i, j], ...)"""
@@ -113,7 +107,7 @@ class _Side:
 
     def place(self, row: Value, piece: Value) -> Value:
         """Where a piece lies in a tile, in bytes: turned so that neighbouring rows lie in other banks."""
-        most = min(self.pieces, EACH)
+        most = min(self.pieces, HALVES)
         turned = (row >> 1 if most == 4 else row) & (most - 1)
         return (row * self.pieces + (piece ^ turned)) * PIECE
 
@@ -123,36 +117,25 @@ class _Mma:
 
     def __init__(self, plan: MmaPlan, k: Kernel) -> None:
         self.plan, self.k, self.tile = plan, k, plan.tile
-        pairs, self.rows, self.columns = k.sizes("size", AXES)
-        tile = plan.tile
-        blocks = [(size + (each - 1)) // each for size, each in ((self.rows, tile.rows), (self.columns, tile.columns))]
-        self.pair, row, column = k.spot(k.block("x"), [pairs, *blocks])
-        self.row, self.column, self.part = row * tile.rows, column * tile.columns, k.block("z")
-        self.down, self.across = k.warp() // tile.across, k.warp() % tile.across
-        self.begin, self.end = self._range()
+        self.block = Block.of(k, self.tile.rows, self.tile.columns, parts=plan.parts)
+        self.down, self.across = k.warp() // self.tile.across, k.warp() % self.tile.across
+        self.begin, self.end = self.block.depth()
         self.left, self.right = self._side("left"), self._side("right")
         self.windows: OpenWindows | None = None
         if plan.windows is not None:
-            rows = [self.row + row for row, _ in self._pieces(self.left)]
-            self.windows = plan.windows.opened(k, self.pair, rows)
-
-    def _range(self) -> tuple[Value, Value]:
-        k, depth = self.k, self.k.size("depth")
-        if not self.plan.parts:
-            return k.index(0), depth
-        begin = self.part * k.size("part")
-        return begin, k.smaller(begin + k.size("part"), depth)
+            rows = [self.block.row + row for row, _ in self._pieces(self.left)]
+            self.windows = plan.windows.opened(k, self.block.pair, rows)
 
     def _side(self, name: str) -> _Side:
-        k, tile, left = self.k, self.tile, name == "left"
+        k, tile, block, left = self.k, self.tile, self.block, name == "left"
         pair, outer, inner = (k.sizes(f"{name}.", AXES)[n] for n in ((0, 1, 2) if left else (0, 2, 1)))
         along = left or self.plan.inner
-        length, first, count = (tile.rows, self.row, self.rows) if left else (tile.columns, self.column, self.columns)
-        rows, pieces = (length, tile.depth // EACH) if along else (tile.depth, length // EACH)
+        length = tile.rows if left else tile.columns
+        first, count = (block.row, block.rows) if left else (block.column, block.columns)
+        rows, pieces = (length, tile.depth // HALVES) if along else (tile.depth, length // HALVES)
         shared = k.shared(U8, rows * pieces * PIECE * tile.stages)
-        return _Side(
-            k.memory(name), shared, rows, pieces, self.pair * pair, outer if along else inner, first, count, along
-        )
+        step = outer if along else inner
+        return _Side(k.memory(name), shared, rows, pieces, block.pair * pair, step, first, count, along)
 
     # ---- copies
 
@@ -178,9 +161,9 @@ class _Mma:
         """Where a piece comes from, and whether it is inside."""
         row, piece = at
         if not side.along:
-            line, column = depth + row, side.first + piece * EACH
+            line, column = depth + row, side.first + piece * HALVES
             return side.begin + line * side.step + column, (line < self.end) & (column < side.count)
-        line, inner = side.first + row, piece * EACH
+        line, inner = side.first + row, piece * HALVES
         inside = (line < side.count) & (depth + inner < self.end)
         if self.windows is None or side is not self.left:
             return side.begin + line * side.step + depth + inner, inside
@@ -195,7 +178,7 @@ class _Mma:
         for stage in range(tile.stages - 1):
             self._fetch(self.begin + stage * tile.depth, k.index(stage))
         high, wide = tile.rows // tile.down // 16, tile.columns // tile.across // 8
-        sums = [[[k.variable(k.constant(0.0, F32)) for _ in range(4)] for _ in range(wide)] for _ in range(high)]
+        sums = [[zeros(k) for _ in range(wide)] for _ in range(high)]
         stage = k.variable(k.index(0))
         with k.loop("depth", self.end, self.begin, tile.depth) as depth:
             wait(k, tile.stages - 2)
@@ -213,29 +196,23 @@ class _Mma:
 
     def _round(self, stage: Value, sums: Sequence[Sequence[Sequence[Variable]]]) -> None:
         """One tile of the depth."""
-        k, tile, lane = self.k, self.tile, self.k.lane()
-        left = self.left
+        tile = self.tile
         high, wide = tile.rows // tile.down, tile.columns // tile.across
         for inner in range(0, tile.depth, 16):
-            a = [
-                fragments(
-                    k,
-                    left.shared,
-                    stage * left.bytes + left.place(self.down * high + (lane & 15) + row, (lane >> 4) + inner // EACH),
-                )
-                for row in range(0, high, 16)
-            ]
+            a = [self._left(stage, inner, self.down * high, row) for row in range(0, high, 16)]
             b = list[list[Any]]()
             for column in range(0, wide, 16):
                 found = self._right(stage, inner, self.across * wide + column)
                 b += [found[:2], found[2:]]
-            for i, x in enumerate(a):
-                for j, y in enumerate(b):
-                    held = sums[i][j]
-                    for variable, value in zip(
-                        held, multiplied(k, self.plan.element, [one.value for one in held], x, y), strict=True
-                    ):
-                        variable.value = value
+            for line, x in zip(sums, a, strict=True):
+                for one, y in zip(line, b, strict=True):
+                    accumulate(self.k, self.plan.element, one, x, y)
+
+    def _left(self, stage: Value, inner: int, first: Value, row: int) -> list[Any]:
+        """The fragments of 16 rows. ``first``: of this warp; ``row``: from there on."""
+        k, left, lane = self.k, self.left, self.k.lane()
+        place = left.place(first + (lane & 15) + row, (lane >> 4) + inner // HALVES)
+        return fragments(k, left.shared, stage * left.bytes + place)
 
     def _right(self, stage: Value, inner: int, column: Value) -> list[Any]:
         """The fragments of 16 columns, two of 8 each."""
@@ -243,40 +220,30 @@ class _Mma:
         base = stage * right.bytes
         if right.along:  # rows are columns of the result, and pieces go along the depth
             row = column + (lane & 7) + ((lane >> 4) << 3)
-            return fragments(k, right.shared, base + right.place(row, ((lane >> 3) & 1) + inner // EACH))
+            return fragments(k, right.shared, base + right.place(row, ((lane >> 3) & 1) + inner // HALVES))
         row = (lane & 15) + inner
         return fragments(k, right.shared, base + right.place(row, (column >> 3) + (lane >> 4)), turned=True)
 
     # ---- results
 
     def _give(self, i: int, j: int, sums: Sequence[Value]) -> None:
-        k, tile, lane = self.k, self.tile, self.k.lane()
+        k, tile, block, lane = self.k, self.tile, self.block, self.k.lane()
         high, wide = tile.rows // tile.down, tile.columns // tile.across
-        column = self.column + self.across * wide + ((lane & 3) << 1) + 8 * j
+        column = block.column + self.across * wide + ((lane & 3) << 1) + 8 * j
         for half in range(2):
-            row = self.row + self.down * high + (lane >> 2) + (16 * i + 8 * half)
+            row = block.row + self.down * high + (lane >> 2) + (16 * i + 8 * half)
             pair = sums[2 * half : 2 * half + 2]
             if self.plan.pairs:
-                with k.when((row < self.rows) & (column < self.columns)):
+                with k.when((row < block.rows) & (column < block.columns)):
                     given = [self._computed(row, column + number, total) for number, total in enumerate(pair)]
-                    k.write(k.memory("result"), self._target(row, column), k.vector_of(given))
+                    k.write(k.memory("result"), block.target((block.pair, row, column)), k.vector_of(given))
                 continue
             for number, total in enumerate(pair):
-                with k.when((row < self.rows) & (column + number < self.columns)):
+                with k.when((row < block.rows) & (column + number < block.columns)):
                     given = self._computed(row, column + number, total)
-                    k.memory("result")[self._target(row, column + number)] = given
+                    k.memory("result")[block.target((block.pair, row, column + number))] = given
 
     def _computed(self, row: Value, column: Value, total: Value) -> Value:
         """What becomes of a sum."""
-        k, expression = self.k, self.plan.expression
-        names = [f"operand{number}" for number in range(len(expression.inputs) - 1)]
-        operands = [k.read(k.memory(name), self._place(name, (self.pair, row, column)), 0) for name in names]
-        return expression.compute([rounded(total, expression.inputs[0]), *operands])
-
-    def _target(self, row: Value, column: Value) -> Value:
-        place = self._place("result", (self.pair, row, column))
-        return place + self.part * self.k.size("apart") if self.plan.parts else place
-
-    def _place(self, name: str, at: Sequence[Value]) -> Value:
-        pair, row, column = (one * step for one, step in zip(at, self.k.sizes(f"{name}.", AXES), strict=True))
-        return pair + row + column
+        expression = self.plan.expression
+        return expression.compute(inputs_at(self.k, expression, total, (self.block.pair, row, column)))

@@ -18,6 +18,7 @@ from tract_llvm.language.types import INDEX, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_cuda.kernels.lanes import read_lanes, write_lanes
 from tract_cuda.kernels.reduce import Place, Spread, chosen
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
@@ -255,15 +256,7 @@ class RowsWriter:
         return found.value
 
     def _read(self, tensor: int, place: Value, lanes: int) -> Value:
-        k, memory, move = self.k, self.k.memory(f"tensor{tensor}"), self.plan.tensors[tensor].move
-        if not lanes:
-            return memory[place]
-        if move == "next":
-            return k.read(memory, place, lanes)
-        if move == "stays":
-            return memory[place].splat(lanes)
-        apart = k.size(f"apart{tensor}")
-        return k.vector_of([memory[place + apart * lane] for lane in range(lanes)])
+        return read_lanes(self.k, tensor, self.plan.tensors[tensor].move, place, lanes)
 
     def _write(self, one: Pass, spots: Sequence[_Spot], found: Mapping[int, Value]) -> None:
         for spot in spots if one.writes else ():
@@ -273,13 +266,7 @@ class RowsWriter:
                     self._store(tensor, spot, value(number).splat(self._lanes(spot)))
 
     def _store(self, tensor: int, spot: _Spot | None, value: Value) -> None:
-        k, memory, place = self.k, self.k.memory(f"tensor{tensor}"), self._place_of(tensor, spot)
-        if not value.lanes or self.plan.tensors[tensor].move == "next":
-            k.write(memory, place, value)
-            return
-        apart = k.size(f"apart{tensor}")
-        for lane in range(value.lanes):
-            memory[place + apart * lane] = value.lane(lane)
+        write_lanes(self.k, tensor, self.plan.tensors[tensor].move, self._place_of(tensor, spot), value)
 
     # ---- folds
 

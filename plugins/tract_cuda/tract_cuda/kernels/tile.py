@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_cuda.kernels.windows import Windows
-from tract_cuda.language.kernel import Kernel, Parameter, sizes
-
-AXES = 3
-"""Pairs, rows and columns; factors have the summed axis in the place of that which they lack."""
+from tract_cuda.kernels.product import AXES, Block, parameters_of_tiles
+from tract_cuda.kernels.sums import inputs_at, multiply_add
+from tract_cuda.kernels.windows import OpenWindows, Windows
+from tract_cuda.language.arch import ACCESS_BYTES
+from tract_cuda.language.kernel import Kernel, Parameter
 
 
 @frozen
@@ -74,13 +74,7 @@ class TilePlan:
     @property
     def parameters(self) -> Sequence[Parameter]:
         """The sizes of pairs, rows, columns, depth and of a part of that; each tensor, and its strides."""
-        operands = self.expression.inputs[1:]
-        tensors = [("left", self.left), ("right", self.right), ("result", self.expression.result)]
-        tensors += [(f"operand{number}", one) for number, one in enumerate(operands)]
-        found = [(Parameter(name, element), *sizes(f"{name}.", AXES)) for name, element in tensors]
-        numbers = (*sizes("size", AXES), Parameter("depth"), Parameter("part"), Parameter("apart"))
-        windows = () if self.windows is None else self.windows.parameters
-        return (*numbers, *windows, *(one for group in found for one in group))
+        return parameters_of_tiles(self.left, self.right, self.expression, self.windows)
 
     def emit(self, k: Kernel) -> None:
         """result[p, i, j] = expression(sum of left[p, i, d] * right[p, d, j] over d, operands[p, i, j], ...)"""
@@ -113,7 +107,7 @@ class _Side:
     @property
     def group(self) -> int:
         """How many elements of a thread lie side by side: what one access to shared memory reads."""
-        return min(self.each, 16 // self.shared.element.bytes)
+        return min(self.each, ACCESS_BYTES // self.shared.element.bytes)
 
     def place(self, number: int) -> Value:
         """Where along the length an element of this thread is."""
@@ -126,21 +120,18 @@ class _Tile:
 
     def __init__(self, plan: TilePlan, k: Kernel) -> None:
         self.plan, self.k, self.tile = plan, k, plan.tile
-        self.pairs, self.rows, self.columns = k.sizes("size", AXES)
-        self.thread, tile = k.thread(), plan.tile
-        blocks = [(size + (each - 1)) // each for size, each in ((self.rows, tile.rows), (self.columns, tile.columns))]
-        self.pair, row, column = k.spot(k.block("x"), [self.pairs, *blocks])
-        self.row, self.column, self.part = row * tile.rows, column * tile.columns, k.block("z")
+        self.thread = k.thread()
+        self.block = Block.of(k, self.tile.rows, self.tile.columns, parts=plan.parts)
         self.left, self.right = self._side("left"), self._side("right")
-        self.windows = None
+        self.windows: OpenWindows | None = None
         if plan.windows is not None:
-            spots = [self.row + spot for spot, _, _ in self._loads(self.left)]
-            self.windows = plan.windows.opened(k, self.pair, spots)
+            spots = [self.block.row + spot for spot, _, _ in self._loads(self.left)]
+            self.windows = plan.windows.opened(k, self.block.pair, spots)
 
     def write(self) -> None:
         """The whole kernel."""
         k, tile, plan = self.k, self.tile, self.plan
-        begin, end = self._range()
+        begin, end = self.block.depth()
         sums = [[k.variable(k.constant(0, plan.sums)) for _ in range(tile.across)] for _ in range(tile.down)]
         sides = (self.left, self.right)
         ahead = [[k.variable(one) for one in self._read(side, begin, end)] for side in sides]
@@ -157,23 +148,15 @@ class _Tile:
                 for i, x in enumerate(a):
                     for j, y in enumerate(b):
                         total = sums[i][j].value
-                        sums[i][j].value = x.times_plus(y, total) if plan.sums.kind == "f" else x * y + total
+                        sums[i][j].value = multiply_add(x, y, total)
         self._give([[one.value for one in line] for line in sums])
 
-    def _range(self) -> tuple[Value, Value]:
-        """From where to where the summed axis is summed here."""
-        k, depth = self.k, self.k.size("depth")
-        if not self.plan.parts:
-            return k.index(0), depth
-        begin = self.part * k.size("part")
-        return begin, k.smaller(begin + k.size("part"), depth)
-
     def _side(self, name: str) -> _Side:
-        k, plan, tile, left = self.k, self.plan, self.tile, name == "left"
+        k, plan, tile, block, left = self.k, self.plan, self.tile, self.block, name == "left"
         pair, outer, inner = (k.sizes(f"{name}.", AXES)[n] for n in ((0, 1, 2) if left else (0, 2, 1)))
-        length, each, at = (tile.rows, tile.down, self.row) if left else (tile.columns, tile.across, self.column)
+        length, each, at = (tile.rows, tile.down, block.row) if left else (tile.columns, tile.across, block.column)
         along, wide = (plan.inner_left, plan.wide_left) if left else (plan.inner_right, plan.wide_right)
-        pitch = length + (16 // plan.sums.bytes if along else 0)  # what is turned lies in several banks
+        pitch = length + (ACCESS_BYTES // plan.sums.bytes if along else 0)  # what is turned lies in several banks
         across = tile.columns // tile.across
         return _Side(
             k.memory(name),
@@ -182,10 +165,10 @@ class _Tile:
             pitch,
             wide,
             along,
-            self.pair * pair + at * outer,
+            block.pair * pair + at * outer,
             outer,
             inner,
-            (self.rows if left else self.columns) - at,
+            (block.rows if left else block.columns) - at,
             each,
             self.thread // across if left else self.thread % across,
         )
@@ -253,21 +236,13 @@ class _Tile:
     # ---- results
 
     def _give(self, sums: Sequence[Sequence[Value]]) -> None:
-        k, plan = self.k, self.plan
-        names = [f"operand{number}" for number in range(len(plan.expression.inputs) - 1)]
+        k, block, expression = self.k, self.block, self.plan.expression
         for i, line in enumerate(sums):
-            row = self.row + self.left.place(i)
-            with k.when(row < self.rows):
+            row = block.row + self.left.place(i)
+            with k.when(row < block.rows):
                 for j, total in enumerate(line):
-                    column = self.column + self.right.place(j)
-                    with k.when(column < self.columns):
-                        at = (self.pair, row, column)
-                        first = rounded(total, plan.expression.inputs[0])
-                        operands = [k.memory(name)[self._place(name, at)] for name in names]
-                        place = self._place("result", at)
-                        place = place + self.part * k.size("apart") if plan.parts else place
-                        k.memory("result")[place] = plan.expression.compute([first, *operands])
-
-    def _place(self, name: str, at: Sequence[Value]) -> Value:
-        pair, row, column = (one * step for one, step in zip(at, self.k.sizes(f"{name}.", AXES), strict=True))
-        return pair + row + column
+                    column = block.column + self.right.place(j)
+                    with k.when(column < block.columns):
+                        at = (block.pair, row, column)
+                        inputs, target = inputs_at(k, expression, total, at), block.target(at)
+                        k.memory("result")[target] = expression.compute(inputs)

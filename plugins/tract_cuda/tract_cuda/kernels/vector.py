@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_cuda.kernels.tile import AXES
+from tract_cuda.kernels.product import AXES, parameters_of
+from tract_cuda.kernels.sums import give, multiply_add
 from tract_cuda.language.arch import WARP
-from tract_cuda.language.kernel import Kernel, Parameter, sizes
+from tract_cuda.language.kernel import Kernel, Parameter
 
 UNROLLED = 4
 """How many reads of the matrix are on their way at once."""
@@ -56,10 +57,7 @@ class VectorPlan:
     @property
     def parameters(self) -> Sequence[Parameter]:
         """The sizes of pairs, rows, columns and depth; each tensor, and its strides."""
-        tensors = [("left", self.left), ("right", self.right), ("result", self.expression.result)]
-        tensors += [(f"operand{number}", one) for number, one in enumerate(self.expression.inputs[1:])]
-        found = [one for name, element in tensors for one in (Parameter(name, element), *sizes(f"{name}.", AXES))]
-        return (*sizes("size", AXES), Parameter("depth"), *found)
+        return parameters_of(self.left, self.right, self.expression)
 
     def emit(self, k: Kernel) -> None:
         """result[p, i, j] = expression(sum of left[p, i, d] * right[p, d, j] over d, operands[p, i, j], ...)"""
@@ -120,19 +118,9 @@ class VectorPlan:
             return x * y
         total = x.lane(0) * y.lane(0)
         for lane in range(1, x.lanes):
-            one, other = x.lane(lane), y.lane(lane)
-            total = one.times_plus(other, total) if self.sums.kind == "f" else one * other + total
+            total = multiply_add(x.lane(lane), y.lane(lane), total)
         return total
 
     def _give(self, k: Kernel, pair: Value, column: Value, sum_of: Callable[[int], Value]) -> None:
-        names = [f"operand{number}" for number in range(len(self.expression.inputs) - 1)]
         for row in range(self.rows):
-            total = rounded(sum_of(row), self.expression.inputs[0])
-            at = (pair, k.index(row), column)
-            operands = [k.memory(name)[_place(k, name, at)] for name in names]
-            k.memory("result")[_place(k, "result", at)] = self.expression.compute([total, *operands])
-
-
-def _place(k: Kernel, name: str, at: Sequence[Value]) -> Value:
-    pair, row, column = (one * step for one, step in zip(at, k.sizes(f"{name}.", AXES), strict=True))
-    return pair + row + column
+            give(k, self.expression, sum_of(row), (pair, k.index(row), column))

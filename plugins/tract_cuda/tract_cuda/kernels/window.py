@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_cuda.kernels.positions import strided
+from tract_cuda.kernels.sums import give, multiply_add, results
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
 THREADS = 128
+
+_ALONG = ("input", "positions", "stride", "dilation", "before")
 
 
 @frozen
@@ -43,15 +47,10 @@ class WindowPlan:
     def parameters(self) -> Sequence[Parameter]:
         """Sizes, then each tensor with its strides: [batch, spatial ..., channels] of data, results and operands."""
         rank = len(self.window)
-        whole = ("count", "batch", "outputs", "outputs_each", "channels_each")
-        along = [sizes(name, rank) for name in ("size", "positions", "stride", "dilation", "before")]
-        found = [*map(Parameter, whole), *(one for group in along for one in group)]
-        found += [Parameter("weights", self.weights), *sizes("weights.", rank + 2)]
-        tensors = [("data", self.data), ("result", self.expression.result)]
-        tensors += [(f"operand{number}", one) for number, one in enumerate(self.expression.inputs[1:])]
-        for name, element in tensors:
-            found += [Parameter(name, element), *sizes(f"{name}.", rank + 2)]
-        return tuple(found)
+        whole = map(Parameter, ("count", "batch", "outputs", "outputs_each", "channels_each"))
+        along = [one for name in _ALONG for one in sizes(name, rank)]
+        factors = (*strided("weights", self.weights, rank + 2), *strided("data", self.data, rank + 2))
+        return (*whole, *along, *factors, *results(self.expression, rank + 2))
 
     def emit(self, k: Kernel) -> None:
         """result[n, i ..., o] = expression(sum of data[n, i * stride + w * dilation - before ..., c] * weights)"""
@@ -64,10 +63,7 @@ class WindowPlan:
                 left, spot = left // size, left % size
                 spots.append(spot)
             at = [left, *spots[::-1], output]
-            total = rounded(self._sum(k, at), self.expression.inputs[0])
-            names = [f"operand{number}" for number in range(len(self.expression.inputs) - 1)]
-            operands = [k.memory(name)[_place(k, name, at)] for name in names]
-            k.memory("result")[_place(k, "result", at)] = self.expression.compute([total, *operands])
+            give(k, self.expression, self._sum(k, at), at)
 
     def _sum(self, k: Kernel, at: Sequence[Value]) -> Value:
         rank, strides = len(self.window), k.sizes("data.", len(at))
@@ -81,20 +77,13 @@ class WindowPlan:
                 with k.loop("channel", k.size("channels_each")) as channel:
                     x = k.convert(data[place + channel * strides[-1]], self.sums)
                     y = k.convert(weights[weight + channel * steps[1]], self.sums)
-                    total.value = x.times_plus(y, total.value) if self.sums.kind == "f" else x * y + total.value
+                    total.value = multiply_add(x, y, total.value)
                 return
             base = at[1 + axis] * k.size(f"stride{axis}") - k.size(f"before{axis}")
             with k.loop(f"tap{axis}", self.window[axis]) as tap:
                 spot = base + tap * k.size(f"dilation{axis}")
-                with k.when((spot >= 0) & (spot < k.size(f"size{axis}"))):
+                with k.when((spot >= 0) & (spot < k.size(f"input{axis}"))):
                     along(axis + 1, place + spot * strides[1 + axis], weight + tap * steps[2 + axis])
 
         along(0, begin, at[-1] * steps[0])
         return total.value
-
-
-def _place(k: Kernel, name: str, at: Sequence[Value]) -> Value:
-    place = k.index(0)
-    for position, stride in zip(at, k.sizes(f"{name}.", len(at)), strict=True):
-        place = place + position * stride
-    return place

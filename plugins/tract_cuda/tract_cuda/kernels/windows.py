@@ -10,7 +10,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cuda.language.kernel import Kernel, Parameter, sizes
 
-_ALONG = ("size", "positions", "stride", "dilation", "before", "step")
+_ALONG = ("input", "positions", "stride", "dilation", "before", "step")
 
 
 @frozen
@@ -80,6 +80,6 @@ class OpenWindows:
         place, within = row.begin + channel, k.index(0).equals(0)
         for axis, (one, begin) in enumerate(zip(taps, row.along, strict=True)):
             spot = begin + one * k.size(f"window.dilation{axis}")
-            within = within & (spot >= 0) & (spot < k.size(f"window.size{axis}"))
+            within = within & (spot >= 0) & (spot < k.size(f"window.input{axis}"))
             place = place + spot * k.size(f"window.step{axis}")
         return place, within

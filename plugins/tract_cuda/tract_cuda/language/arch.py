@@ -15,6 +15,9 @@ WARP: Final = 32
 MOST_THREADS: Final = 1024
 """Threads that a block has at most."""
 
+ACCESS_BYTES: Final = 16
+"""Bytes that one thread reads or writes at once, at most."""
+
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 
 LAYOUT: Final = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
@@ -26,7 +29,7 @@ PTX: Final = Isa(
     "",
     "",
     (),
-    vector_bytes=16,
+    vector_bytes=ACCESS_BYTES,
     registers=255,
     masks_bits=1 << 10,
     fma=True,

@@ -10,13 +10,17 @@ from typing import Any, Final
 
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import BF16, F32, I32, ElementType, ir_type
-from tract_llvm.language.values import Value
+from tract_llvm.language.values import Value, Variable
 from tract_llvm.llvm import ir
 
+from tract_cuda.language.arch import ACCESS_BYTES
 from tract_cuda.language.kernel import Kernel
 
-PIECE: Final = 16
+PIECE: Final = ACCESS_BYTES
 """Bytes that one thread copies at once."""
+
+HALVES: Final = PIECE // 2
+"""How many elements a piece has: what tensor cores multiply are halves."""
 
 _SHARED: Final = 3
 _GLOBAL: Final = 1
@@ -57,16 +61,20 @@ def fragments(k: Kernel, shared: Buffer, byte: Value, *, turned: bool = False) -
     return [k.builder.extract_value(found, number) for number in range(4)]
 
 
-def multiplied(
-    k: Kernel, element: ElementType, sums: Sequence[Value], a: Sequence[Any], b: Sequence[Any]
-) -> list[Value]:
-    """Four sums of each thread, plus those of the products of fragments of 16 by 16 and of 16 by 8 elements."""
+def zeros(k: Kernel) -> list[Variable]:
+    """The four sums that each thread has of a matrix of 16 by 8, which are 0 at first."""
+    return [k.variable(k.constant(0.0, F32)) for _ in range(4)]
+
+
+def accumulate(k: Kernel, element: ElementType, sums: Sequence[Variable], a: Sequence[Any], b: Sequence[Any]) -> None:
+    """Add to the sums of a matrix the products of fragments of 16 by 16 and of 16 by 8 elements."""
     kind = ir.LiteralStructType([ir_type(F32)] * 4)
     if element is BF16:
         name, factors = "llvm.nvvm.mma.m16n8k16.row.col.bf16", [*a, *b]
     else:
         pair = ir.VectorType(ir.HalfType(), 2)
         name, factors = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", [k.builder.bitcast(one, pair) for one in (*a, *b)]
-    arguments = [*factors, *(one.ir for one in sums)]
+    arguments = [*factors, *(one.value.ir for one in sums)]
     found = k.builder.call(k.declared(name, kind, [one.type for one in arguments]), arguments)
-    return [Value(k, k.builder.extract_value(found, number), F32) for number in range(4)]
+    for number, variable in enumerate(sums):
+        variable.value = Value(k, k.builder.extract_value(found, number), F32)

@@ -17,9 +17,10 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.attention import Attention
 from tract_cuda.kernels.attention import FACTORS, AttentionPlan, AttentionTile
-from tract_cuda.kernels.attention_mma import EACH, HIGH, AttentionMmaPlan
+from tract_cuda.kernels.attention_mma import HIGH, AttentionMmaPlan
+from tract_cuda.language.matrices import HALVES
 from tract_cuda.lowering import Site
-from tract_cuda.maps import is_multiple
+from tract_cuda.maps import assumed, vector_width
 from tract_cuda.table import KINDS
 
 ROWS = Rows()
@@ -28,14 +29,10 @@ TILES: Final = (AttentionTile(64, 64, 8, 4), AttentionTile(32, 64, 4, 4), Attent
 """From the largest, which reads least for each score, to the smallest, of which there are most blocks."""
 
 MMA_WARPS: Final = (4, 2, 1)
+"""On tensor cores: how many a block has, each with queries of its own, from the largest."""
+
 MMA_KEYS: Final = 64
-
-_LARGEST_BYTES: Final = 4
-"""Of what the largest tile computes in: registers hold no wider ones."""
-
-_ACCESS_BYTES: Final = 16
-_UNKNOWN: Final = 64
-"""What a symbolic size is taken for."""
+"""On tensor cores: how many keys a tile has."""
 
 Strides = dict[str, Dim]
 
@@ -85,7 +82,7 @@ class _Placed:
         assert isinstance(depth, int) and isinstance(width, int), "others are not grouped"  # noqa: PT018
         expression, powers, rank = found.chain.expression, found.powers, len(self.loops)
         wide = self._wide((depth, width))
-        if element in {F16, BF16} and wide == EACH and depth % 16 == 0 and width % 16 == 0:
+        if element in {F16, BF16} and wide == HALVES and depth % 16 == 0 and width % 16 == 0:
             warps = self._largest(MMA_WARPS, HIGH, multiprocessors)
             kinds = (element, depth, width, rank, expression, powers, self.views[-1].element)
             return AttentionMmaPlan(warps, MMA_KEYS, *kinds), warps * HIGH
@@ -96,23 +93,20 @@ class _Placed:
         return AttentionPlan(tile, *kinds), tile.queries
 
     def _largest(self, numbers: Sequence[int], each: int, multiprocessors: int) -> int:
-        sizes = [*(loop.size for loop in self.loops), self.sizes[self.found.query]]
-        *around, queries = (one if isinstance(one, int) else _UNKNOWN for one in sizes)
+        *around, queries = map(assumed, [*(loop.size for loop in self.loops), self.sizes[self.found.query]])
         enough = (one for one in numbers if prod(around) * -(-queries // (one * each)) >= multiprocessors)
         return next(enough, numbers[-1])
 
     def _wide(self, lengths: tuple[int, int]) -> int:
         """How many numbers of a row are read at once, of all factors and the result."""
-        found, most = self.found, _ACCESS_BYTES // self.views[0].element.bytes
+        found = self.found
         inner = (found.depth, found.depth, found.width, found.width)
         tensors = list(zip([*self.views[:3], self.views[-1]], [*self.at[:3], self.at[-1]], inner, strict=True))
         if any(at.get(name) != 1 for _, at, name in tensors):
             return 1
         steps = [stride for _, at, name in tensors for axis, stride in at.items() if axis != name]
         steps += [*lengths, *(view.offset for view, _, _ in tensors)]
-        while most > 1 and not all(is_multiple(one, most) for one in steps):
-            most //= 2
-        return most
+        return vector_width([self.views[0].element], steps)
 
     def arguments(self) -> dict[str, View | Dim]:
         """What the kernel is called with."""

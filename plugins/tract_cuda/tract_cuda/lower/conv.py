@@ -14,16 +14,16 @@ from tract_llvm.program.views import View
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.ops.conv import Conv
-from tract_core.ops.pool_spec import AxisPlan
+from tract_core.ops.pool_spec import AxisPlan, PoolSpec
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.conv import biased, sums_of
 from tract_cuda.group.groups import Convolved
-from tract_cuda.kernels.depthwise import THREADS as DEPTHWISE_THREADS
 from tract_cuda.kernels.depthwise import DepthwisePlan
-from tract_cuda.kernels.window import THREADS as WINDOW_THREADS
 from tract_cuda.kernels.window import WindowPlan
+from tract_cuda.lower.spatial import along, in_order, out_of_order, positions, sizes_in_order, weights_in_order
 from tract_cuda.lowering import Lowering, Site
-from tract_cuda.maps import is_multiple
+from tract_cuda.maps import vector_width
+from tract_cuda.positions import strides_of
 from tract_cuda.products.choose import add_product
 from tract_cuda.products.product import Product, WindowsOf
 from tract_cuda.table import CUDA, KINDS
@@ -37,9 +37,7 @@ MOST_TAPS = 64
 """Windows of so many positions are written out."""
 
 MOST_LANES = 4
-
-ACCESS_BYTES = 16
-"""What one thread reads at once, at most."""
+"""So many neighbouring channels one thread computes at most: it holds the sums of all of them."""
 
 
 @ROWS.row(CUDA, Conv)
@@ -49,26 +47,31 @@ def lower_conv(op: Conv, site: Site) -> str | None:
     if op.q_output is not None:
         return "there are no kernels for quantised convolutions yet"
     start = biased(op, model, model.nodes[site.node.node])
-    return "kernels do not sum in that type" if start is None else _lower(op, site, start)
+    if start is None:
+        return "kernels do not sum in that type"
+    _lower(op, site, start)
+    return None
 
 
 @ROWS.row(KINDS, Convolved)
-def lower_convolved(site: Site) -> str | None:
+def lower_convolved(site: Site) -> None:
     """A convolution, and what is computed behind it."""
     group, op = site.group, site.node.op
     assert isinstance(group, Convolved) and isinstance(op, Conv)  # noqa: PT018 (as the tables say)
-    return _lower(op, site, group.chain)
+    _lower(op, site, group.chain)
 
 
-def _lower(op: Conv, site: Site, behind: Chain) -> str | None:
+def _lower(op: Conv, site: Site, behind: Chain) -> None:
+    """Add the launches. ``behind``: what is computed of each sum, by the bias first."""
     sums = sums_of(site.lowering.model, site.lowering.model.nodes[site.node.node])
     assert sums is not None, "groups are made where there is such a type"
     parts = parts_of(op, site)
+    add = _by_windows
     if parts.groups == 1 or not isinstance(parts.each, int) or parts.each > FEW_CHANNELS:
-        return _as_product(site, parts, sums, behind)
-    if parts.each == 1 and parts.outputs == parts.groups and prod(parts.window) <= MOST_TAPS:
-        return _by_channels(site, parts, sums, behind)
-    return _by_windows(site, parts, sums, behind)
+        add = _as_product
+    elif parts.each == 1 and parts.outputs == parts.groups and prod(parts.window) <= MOST_TAPS:
+        add = _by_channels
+    add(site, parts, sums, behind)
 
 
 @frozen
@@ -77,7 +80,7 @@ class Parts:
 
     ``data``: [batch, spatial ..., channels]; ``weights``: [outputs, channels of a group, window ...]; ``axes``: the
     spatial ones; ``groups``: of channels; ``each``: how many input channels a group has; ``shape``: of the result, as
-    the data's axes; ``order``: where these are in the operator's, with a batch; ``back``: its axes among these.
+    the data's axes; ``pool``: the order in which the operator has these.
     """
 
     data: View
@@ -86,8 +89,7 @@ class Parts:
     groups: int
     each: Dim
     shape: tuple[Dim, ...]
-    order: tuple[int, ...]
-    back: tuple[int, ...]
+    pool: PoolSpec
 
     @property
     def window(self) -> tuple[int, ...]:
@@ -103,24 +105,16 @@ class Parts:
 def parts_of(op: Conv, site: Site) -> Parts:
     """The parts of a convolution, as its tensors lie."""
     x, weights = site.lowering.view(site.node.inputs[0]), site.lowering.view(site.node.inputs[1])
-    layout, rank = op.pool.data_format, op.pool.rank
     axes = op.pool.plan(op, x.shape)
-    if not layout.has_n:
-        x = replace(x, shape=(1, *x.shape), strides=(0, *x.strides))
-    order = (0, *range(2, 2 + rank), 1) if layout.channels_first else tuple(range(rank + 2))
-    back = tuple(order.index(axis) for axis in range(int(not layout.has_n), rank + 2))
-    result = (*((1,) if not layout.has_n else ()), *site.lowering.model.outlet_fact(site.outlet).shape)
-    start = op.kernel_format.h_axis
-    kernel = [op.kernel_format.o_axis(rank + 2), op.kernel_format.i_axis(rank + 2), *range(start, start + rank)]
-    weights = weights.transposed(kernel)
-    shape = tuple(result[axis] for axis in order)
-    return Parts(x.transposed(order), weights, axes, op.group, weights.shape[1], shape, order, back)
+    weights = weights_in_order(op, weights)
+    shape = sizes_in_order(op.pool, site.lowering.model.outlet_fact(site.outlet).shape)
+    return Parts(in_order(op.pool, x), weights, axes, op.group, weights.shape[1], shape, op.pool)
 
 
 def placed_result(site: Site, parts: Parts, behind: Chain) -> View:
     """New memory for the result, [batch, spatial ..., channels]."""
     found = site.lowering.scratch(behind.expression.result, parts.shape)
-    site.lowering.put(behind.outlet, found.transposed(parts.back))
+    site.lowering.put(behind.outlet, out_of_order(parts.pool, found))
     return found
 
 
@@ -129,19 +123,14 @@ def operands_of(site: Site, parts: Parts, behind: Chain) -> list[View]:
     lowering = site.lowering
     bias, *others = behind.operands
     shape = tuple(lowering.model.outlet_fact(site.outlet).shape)
-    found = [lowering.compact(lowering.view(bias)).stretched(parts.shape)]
-    for outlet in others:
-        view = lowering.view(outlet).stretched(shape)
-        if len(shape) < len(parts.shape):
-            view = replace(view, shape=(1, *shape), strides=(0, *view.strides))
-        found.append(view.transposed(parts.order))
-    return found
+    whole = (lowering.view(outlet).stretched(shape) for outlet in others)
+    return [lowering.compact(lowering.view(bias)).stretched(parts.shape), *(in_order(parts.pool, one) for one in whole)]
 
 
 # ---- window by window
 
 
-def _by_channels(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> str | None:
+def _by_channels(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> None:
     """Each channel by itself, with weights as [window ..., channels]."""
     lowering, data = site.lowering, parts.data
     data = data if data.strides[-1] == 1 else lowering.compact(data)
@@ -154,25 +143,19 @@ def _by_channels(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> 
     moves = tuple(one.strides[-1] == 1 for one in operands)
     plan = DepthwisePlan(data.element, weights.element, sums, parts.window, lanes, behind.expression, moves)
     count = product(parts.shape) // lanes
-    given: dict[str, View | Dim] = {"count": count, "channels": parts.outputs, "weights": weights} | _along(parts)
-    tensors = {"data": data, "result": result} | {f"operand{number}": one for number, one in enumerate(operands)}
-    for name, view in tensors.items():
-        given[name] = view
-        given |= {f"{name}.{axis}": stride for axis, stride in enumerate(view.strides)}
-    site.launch(plan, [ceil_div(count, DEPTHWISE_THREADS)], given, [result])
-    return None
+    given: dict[str, View | Dim] = {"count": count, "channels": parts.outputs, "weights": weights}
+    given |= _told(parts) | strides_of({"data": data, "result": result, **_named(operands)})
+    site.launch(plan, [ceil_div(count, plan.threads)], given, [result])
 
 
 def _lanes(channels: Dim, views: Sequence[View]) -> int:
     """How many neighbouring channels one thread computes: what is read at once, at most."""
-    most = min(MOST_LANES, *(ACCESS_BYTES // one.element.bytes for one in views))
     steps = [channels, *(one.offset for one in views), *(step for one in views for step in one.strides[:-1])]
-    while most > 1 and not all(is_multiple(one, most) for one in steps):
-        most //= 2
-    return max(most, 1)
+    return vector_width([one.element for one in views], steps, MOST_LANES)
 
 
-def _by_windows(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> str | None:
+def _by_windows(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> None:
+    """Groups of few channels."""
     plan = WindowPlan(parts.data.element, parts.weights.element, sums, parts.window, behind.expression)
     operands = operands_of(site, parts, behind)
     result = placed_result(site, parts, behind)
@@ -180,28 +163,24 @@ def _by_windows(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> s
     count = product(parts.shape)
     given: dict[str, View | Dim] = {"count": count, "batch": batch, "outputs": outputs}
     given |= {"outputs_each": outputs // parts.groups, "channels_each": parts.each}
-    given |= _along(parts)
-    tensors = {"weights": parts.weights, "data": parts.data, "result": result}
-    tensors |= {f"operand{number}": one for number, one in enumerate(operands)}
-    for name, view in tensors.items():
-        given[name] = view
-        given |= {f"{name}.{axis}": stride for axis, stride in enumerate(view.strides)}
-    site.launch(plan, [(count + WINDOW_THREADS - 1) // WINDOW_THREADS], given, [result])
-    return None
+    given |= _told(parts)
+    given |= strides_of({"weights": parts.weights, "data": parts.data, "result": result, **_named(operands)})
+    site.launch(plan, [ceil_div(count, plan.threads)], given, [result])
 
 
-def _along(parts: Parts) -> dict[str, View | Dim]:
-    found: dict[str, View | Dim] = {}
-    for number, axis in enumerate(parts.axes):
-        found |= {f"size{number}": axis.input, f"positions{number}": axis.output, f"before{number}": axis.before}
-        found |= {f"stride{number}": axis.window.stride, f"dilation{number}": axis.window.dilation}
-    return found
+def _told(parts: Parts) -> dict[str, Dim]:
+    """What kernels are told of the windows."""
+    return along(parts.axes) | positions(parts.axes)
+
+
+def _named(operands: Sequence[View]) -> dict[str, View]:
+    return {f"operand{number}": one for number, one in enumerate(operands)}
 
 
 # ---- as products
 
 
-def _as_product(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> str | None:
+def _as_product(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> None:
     """[groups, positions, window and channels] times [groups, window and channels, outputs]."""
     lowering, groups = site.lowering, parts.groups
     rows, depth = product(parts.shape[:-1]), product(parts.window) * parts.each
@@ -215,7 +194,6 @@ def _as_product(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> s
     left, windows = (data, _windows(parts, data)) if flat is None else (flat, None)
     found = Product(left, right, operands, shaped, sums, behind.expression, windows)
     add_product(lowering, found, site.group.nodes)
-    return None
 
 
 def _of_groups(lowering: Lowering, view: View, shape: tuple[Dim, ...], each: Dim) -> View:
@@ -243,12 +221,9 @@ def _positions(site: Site, parts: Parts, rows: Dim) -> View | None:
 
 def _windows(parts: Parts, data: View) -> WindowsOf:
     """How the windows are read. ``data``: with its channels side by side."""
-    found: dict[str, Dim] = {"window.batch": data.strides[0]}
-    for number, axis in enumerate(parts.axes):
-        along = {"size": axis.input, "positions": axis.output, "stride": axis.window.stride}
-        along |= {"dilation": axis.window.dilation, "before": axis.before, "step": data.strides[1 + number]}
-        found |= {f"window.{name}{number}": value for name, value in along.items()}
-    return WindowsOf(parts.window, parts.each, found)
+    steps = {f"step{number}": data.strides[1 + number] for number in range(len(parts.axes))}
+    given = {"batch": data.strides[0]} | _told(parts) | steps
+    return WindowsOf(parts.window, parts.each, {f"window.{name}": value for name, value in given.items()})
 
 
 def _packed(lowering: Lowering, parts: Parts, depth: Dim) -> View:

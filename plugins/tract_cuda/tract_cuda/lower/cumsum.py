@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tract_llvm.program.views import View
-
-from tract_core.dims import Dim, ceil_div
+from tract_core.dims import ceil_div, product
 from tract_core.ops.cumsum import CumMax, CumMin, CumProd, CumSum, Running
 from tract_core.plugins.tables import Rows
 from tract_cuda.kernels.cumsum import ITEMS, RunningPlan, ScanPlan
@@ -14,7 +12,7 @@ from tract_cuda.kernels.positions import THREADS
 from tract_cuda.language.arch import WARP
 from tract_cuda.lower.kinds import why_carried
 from tract_cuda.lowering import Site
-from tract_cuda.positions import loops_over, numbers_of
+from tract_cuda.positions import rows_along
 from tract_cuda.table import CUDA
 
 ROWS = Rows()
@@ -33,22 +31,17 @@ def lower_cumsum(op: Running, site: Site) -> str | None:
     if why is not None:
         return why
     (source,), (result,) = site.inputs(), site.results()
-    views, size = (source, result), source.shape[op.axis]
+    size, tensors = source.shape[op.axis], {"data": source, "result": result}
     if op.reverse:
-        views = (source.part(op.axis, size - 1, size, -1), result.part(op.axis, size - 1, size, -1))
-    others = [axis for axis in range(len(source.shape)) if axis != op.axis]
-    loops, _ = loops_over([source.shape[a] for a in others], [[one.strides[a] for a in others] for one in views])
-    given: dict[str, View | Dim] = {"length": size}
-    given |= {f"{name}.step": one.strides[op.axis] for name, one in zip(("data", "result"), views, strict=True)}
-    numbers = numbers_of(loops, dict(zip(("data", "result"), views, strict=True)))
-    count = numbers["count"]
-    assert not isinstance(count, View)
+        tensors = {name: one.part(op.axis, size - 1, size, -1) for name, one in tensors.items()}
+    loops, given = rows_along(op.axis, tensors)
+    rows = product([loop.size for loop in loops])
+    given["length"] = size
     if loops[-1].strides == (1, 1) or (isinstance(size, int) and size <= _FEW):
         plan = RunningPlan(type(op), source.element, len(loops), op.exclusive)
-        site.launch(plan, [ceil_div(count, plan.threads)], {**numbers, **given}, [result])
+        site.launch(plan, [ceil_div(rows, plan.threads)], given, [result])
         return None
+    del given["count"]
     threads = WARP if isinstance(size, int) and size <= _SHORT else THREADS
-    del numbers["count"]
-    plan = ScanPlan(type(op), source.element, len(loops), op.exclusive, threads)
-    site.launch(plan, [count], {**numbers, **given}, [result])
+    site.launch(ScanPlan(type(op), source.element, len(loops), op.exclusive, threads), [rows], given, [result])
     return None

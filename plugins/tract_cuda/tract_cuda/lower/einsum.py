@@ -34,15 +34,18 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     if moves_only(op, facts, site.node.facts[0]):
         return _lower_view(op, site)
     start = product_of(op, lowering.model, lowering.model.nodes[site.node.node])
-    return "it is no product of two factors that kernels sum" if start is None else lower_product(op, site, start)
+    if start is None:
+        return "it is no product of two factors that kernels sum"
+    lower_product(op, site, start)
+    return None
 
 
 @ROWS.row(KINDS, Products)
-def lower_products(site: Site) -> str | None:
+def lower_products(site: Site) -> None:
     """A product of two, and what is computed behind it."""
     group, op = site.group, site.node.op
     assert isinstance(group, Products) and isinstance(op, EinSum)  # noqa: PT018 (as the tables say)
-    return lower_product(op, site, group.chain)
+    lower_product(op, site, group.chain)
 
 
 def _lower_view(op: EinSum, site: Site) -> None:
@@ -55,29 +58,32 @@ def _lower_view(op: EinSum, site: Site) -> None:
     site.place(replace(x, shape=shape, strides=tuple(strides[name] for name in output)))
 
 
-def lower_product(op: EinSum, site: Site, behind: Chain) -> str | None:
-    """Add the launches of a product of two, and what is computed behind it. Returns why there are none."""
+def lower_product(op: EinSum, site: Site, behind: Chain) -> None:
+    """Add the launches of a product of two, and what is computed behind it."""
     lowering, facts = site.lowering, [site.lowering.model.outlet_fact(outlet) for outlet in site.node.inputs]
-    pairs = zip(site.inputs(), stretched_shapes(op, facts), strict=True)
-    views = [view.stretched(shape) for view, shape in pairs]
-    axes, (output,) = ProductAxes.of(op, [view.shape for view in views]), op.axes.outputs
-    sizes: dict[str, Dim] = {}
-    for term, view in zip(op.axes.inputs, views, strict=True):
-        sizes |= {name: size for name, size in zip(term, view.shape, strict=True) if name in axes.inner}
-    shape = tuple(lowering.model.outlet_fact(site.outlet).shape)
-    sizes |= dict(zip(output, shape, strict=True))
-    left = _matrices(lowering, views[axes.left], op.axes.inputs[axes.left], (axes.pairs, axes.rows, axes.inner), sizes)
-    right = _matrices(
-        lowering, views[axes.right], op.axes.inputs[axes.right], (axes.pairs, axes.inner, axes.columns), sizes
-    )
+    shapes, (output,) = stretched_shapes(op, facts), op.axes.outputs
+    axes, shape = ProductAxes.of(op, shapes), tuple(lowering.model.outlet_fact(site.outlet).shape)
+    sizes = _sizes(op, axes, shapes) | dict(zip(output, shape, strict=True))
+    views = [view.stretched(one) for view, one in zip(site.inputs(), shapes, strict=True)]
+
+    def factor(number: int, *groups: str) -> View:
+        return _matrices(lowering, views[number], op.axes.inputs[number], groups, sizes)
+
+    left = factor(axes.left, axes.pairs, axes.rows, axes.inner)
+    right = factor(axes.right, axes.pairs, axes.inner, axes.columns)
     groups = (axes.pairs, axes.rows, axes.columns)
-    operands = tuple(
-        _matrices(lowering, lowering.view(one).stretched(shape), output, groups, sizes) for one in behind.operands
-    )
+    whole = (lowering.view(one).stretched(shape) for one in behind.operands)
+    operands = tuple(_matrices(lowering, one, output, groups, sizes) for one in whole)
     sums = sums_of(op)
     assert sums is not None, "it was looked at"
     result = _result(lowering, behind, output, groups, sizes)
-    return add_product(lowering, Product(left, right, operands, result, sums, behind.expression), site.group.nodes)
+    add_product(lowering, Product(left, right, operands, result, sums, behind.expression), site.group.nodes)
+
+
+def _sizes(op: EinSum, axes: ProductAxes, shapes: Sequence[Sequence[Dim]]) -> dict[str, Dim]:
+    """Of the axes that are summed."""
+    pairs = (pair for term, shape in zip(op.axes.inputs, shapes, strict=True) for pair in zip(term, shape, strict=True))
+    return {name: size for name, size in pairs if name in axes.inner}
 
 
 def _matrices(lowering: Lowering, view: View, term: str, groups: Sequence[str], sizes: Mapping[str, Dim]) -> View:

@@ -10,14 +10,14 @@ from tract_llvm.program.views import View, contiguous_strides, memory_order
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.model.graph import OutletId
 from tract_core.ops.pool import MaxPool, Pool, SumPool
-from tract_core.ops.pool_spec import AxisPlan, PoolSpec
+from tract_core.ops.pool_spec import AxisPlan
 from tract_core.ops.reduce import Reducer
 from tract_core.plugins.tables import Rows
 from tract_cuda.kernels.pool import PoolPlan
-from tract_cuda.kernels.positions import THREADS
 from tract_cuda.lower.kinds import why_carried
+from tract_cuda.lower.spatial import along, in_order
 from tract_cuda.lowering import Site
-from tract_cuda.positions import strides_of
+from tract_cuda.positions import counted, strides_of
 from tract_cuda.table import CUDA
 
 ROWS = Rows()
@@ -49,37 +49,28 @@ def _lower(op: Pool, site: Site, plan: PoolPlan, places: View | None = None) -> 
     axes = op.pool.plan(op, x.shape)
     result = site.lowering.new_like(site.outlet, x)
     source, target = (in_order(op.pool, one) for one in (x, result))
-    count = product(target.shape)
-    given: dict[str, View | Dim] = {"count": count}
-    given |= {f"size{axis}": size for axis, size in enumerate(target.shape)}
+    given: dict[str, View | Dim] = {**counted(target.shape), **along(axes), **_counting(op, axes)}
+    given |= strides_of({"data": source, "result": target})
+    window, order = tuple(one.window.kernel for one in axes), memory_order(target) or tuple(range(rank + 2))
+    plan, writes = replace(plan, window=window, order=order), [result]
+    if places is not None:
+        given |= _told(op, x, places)
+        plan, writes = replace(plan, places=places.element), [result, places]
+    site.launch(plan, [ceil_div(product(target.shape), plan.threads)], given, writes)
+
+
+def _counting(op: Pool, axes: Sequence[AxisPlan]) -> dict[str, Dim]:
+    """From where to where positions count along each axis: those of the padding do for some means."""
     padding = isinstance(op, SumPool) and op.normalize and op.count_include_pad
-    given |= along(axes)
+    given: dict[str, Dim] = {}
     for number, one in enumerate(axes):
         given[f"low{number}"] = -one.before if padding else 0
         given[f"high{number}"] = one.input + one.after if padding else one.input
-    tensors = {"data": source, "result": target}
-    if places is not None:
-        tensors["places"] = in_order(op.pool, places)
-        numbers = in_order(op.pool, replace(x, strides=contiguous_strides(x.shape)))
-        given |= {f"number{axis}": stride for axis, stride in enumerate(numbers.strides)}
-    given |= strides_of(tensors)
-    window, order = tuple(one.window.kernel for one in axes), memory_order(target) or tuple(range(rank + 2))
-    plan = replace(plan, window=window, places=None if places is None else places.element, order=order)
-    site.launch(plan, [ceil_div(count, THREADS)], given, [result, *([] if places is None else [places])])
-
-
-def in_order(pool: PoolSpec, view: View) -> View:
-    """With a batch, and the channels last."""
-    layout, rank = pool.data_format, pool.rank
-    if not layout.has_n:
-        view = replace(view, shape=(1, *view.shape), strides=(0, *view.strides))
-    return view.transposed((0, *range(2, 2 + rank), 1)) if layout.channels_first else view
-
-
-def along(axes: Sequence[AxisPlan]) -> dict[str, View | Dim]:
-    """What kernels are told of windows along spatial axes."""
-    given: dict[str, View | Dim] = {}
-    for number, one in enumerate(axes):
-        given |= {f"input{number}": one.input, f"before{number}": one.before}
-        given |= {f"stride{number}": one.window.stride, f"dilation{number}": one.window.dilation}
     return given
+
+
+def _told(op: Pool, x: View, places: View) -> dict[str, View | Dim]:
+    """Where places are written, and how they are told: as positions of the input without gaps."""
+    numbers = in_order(op.pool, replace(x, strides=contiguous_strides(x.shape)))
+    steps = {f"number{axis}": stride for axis, stride in enumerate(numbers.strides)}
+    return strides_of({"places": in_order(op.pool, places)}) | steps

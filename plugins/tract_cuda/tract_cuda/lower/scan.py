@@ -65,18 +65,25 @@ class _Loop:
             if not isinstance(mapping, ScannedInput):
                 self._copy(self.inputs[slot], self.seen[slot])
         for iteration in range(count):
-            for slot, mapping in enumerate(self.op.inputs):
-                if isinstance(mapping, ScannedInput):
-                    part = _slice(self.inputs[slot], mapping, iteration)
-                    self._copy(part, self.seen[slot])
+            self._read(iteration)
             self.inside.add()
-            for slot, mapping in enumerate(self.op.outputs):
-                if mapping.full is not None:
-                    self._copy(self.given[slot], _slice(self.results[mapping.full.slot], mapping.full, iteration))
-                if mapping.last is not None and iteration == count - 1:
-                    self._copy(self.given[slot], self.results[mapping.last])
+            self._write(iteration, last=iteration == count - 1)
             if iteration < count - 1:
                 self._feed_back()
+
+    def _read(self, iteration: int) -> None:
+        """Have the slices that an iteration reads where the body reads them."""
+        for slot, mapping in enumerate(self.op.inputs):
+            if isinstance(mapping, ScannedInput):
+                self._copy(_slice(self.inputs[slot], mapping, iteration), self.seen[slot])
+
+    def _write(self, iteration: int, *, last: bool) -> None:
+        """Have what an iteration gave in its slices of the whole, and what the last one gave where only that counts."""
+        for slot, mapping in enumerate(self.op.outputs):
+            if mapping.full is not None:
+                self._copy(self.given[slot], _slice(self.results[mapping.full.slot], mapping.full, iteration))
+            if mapping.last is not None and last:
+                self._copy(self.given[slot], self.results[mapping.last])
 
     def _seen(self, slot: int) -> View:
         """Where the body reads an input; some memory where it reads none of it, as it may give it again."""

@@ -32,11 +32,14 @@ def key_of(product: Product) -> str | None:
     sizes = (*product.result.shape, product.depth)
     if not all(isinstance(one, int) for one in sizes):
         return None
-    inner = ("windows" if product.windows is not None else "inner" if product.left.strides[2] == 1 else "outer",)
-    inner += ("inner" if product.right.strides[1] == 1 and product.right.strides[2] != 1 else "outer",)
+    left = "windows" if product.windows is not None else _lies(inner=product.inner_left)
+    cores = ("cores",) if fits_tensor_cores(product) else ()
     types = (product.left.element.name, product.right.element.name, product.sums.name)
-    inner += ("cores",) if fits_tensor_cores(product) else ()
-    return " ".join(("x".join(map(str, sizes)), *inner, *types))
+    return " ".join(("x".join(map(str, sizes)), left, _lies(inner=product.inner_right), *cores, *types))
+
+
+def _lies(*, inner: bool) -> str:
+    return "inner" if inner else "outer"
 
 
 def _family(arch: str) -> str:

@@ -12,15 +12,17 @@ from tract_llvm.program.views import View
 from tract_core.dims import Dim, ceil_div
 from tract_core.dims import product as product_of
 from tract_core.frozen import frozen
-from tract_cuda.kernels.dot import THREADS, DotPlan
-from tract_cuda.kernels.merge import THREADS as MERGE_THREADS
+from tract_cuda.kernels.dot import DotPlan
 from tract_cuda.kernels.merge import MergePlan
-from tract_cuda.kernels.mma import EACH, MmaPlan, MmaTile
-from tract_cuda.kernels.tile import AXES, Tile, TilePlan
+from tract_cuda.kernels.mma import MmaPlan, MmaTile
+from tract_cuda.kernels.product import AXES
+from tract_cuda.kernels.tile import Tile, TilePlan
 from tract_cuda.kernels.vector import VectorPlan
 from tract_cuda.kernels.windows import Windows
+from tract_cuda.language.matrices import HALVES
 from tract_cuda.lowering import Lowering
-from tract_cuda.maps import is_multiple
+from tract_cuda.maps import assumed, is_multiple, vector_width
+from tract_cuda.positions import sizes_of, strides_of
 
 TILES: Final = (
     Tile(128, 128, 8, 8, 8),
@@ -57,6 +59,7 @@ MMA_TILES: Final = (
 """The same for halves, on tensor cores."""
 
 FLAT_MMA: Final = MmaTile(16, 64, 64, 4, 1, 4)
+"""For few rows of halves."""
 
 OTHERS_MMA: Final = (
     MmaTile(128, 128, 64, 3, 2, 2),
@@ -69,20 +72,16 @@ OTHERS_MMA: Final = (
     MmaTile(32, 32, 64, 4, 1, 2),
     MmaTile(16, 128, 64, 4, 1, 4),
 )
+"""What is measured beside these, of halves."""
 
 _STEPS: Final = ("window.step", "window.batch")
 """How arguments of windows begin that are steps in memory."""
-
-_UNKNOWN: Final = 64
-"""What a symbolic size is taken for."""
 
 _SHORTEST: Final = 128
 """What of the depth is summed at once, at least."""
 
 _MOST_PARTS: Final = 64
-
-_WIDE: Final = 16
-"""Bytes that one thread reads at once."""
+"""Of the depth, as the rule has it: what each of them sums is added up once more."""
 
 _SMALLEST_BITS: Final = 16
 _LARGEST_BITS: Final = 64
@@ -99,6 +98,11 @@ class WindowsOf:
     window: tuple[int, ...]
     channels: Dim
     arguments: Mapping[str, Dim]
+
+    @property
+    def steps(self) -> list[Dim]:
+        """The channels, and the arguments that are steps in memory: vectors of channels have to divide them."""
+        return [self.channels, *(value for name, value in self.arguments.items() if name.startswith(_STEPS))]
 
 
 @frozen
@@ -124,15 +128,33 @@ class Product:
         """How many products each sum has."""
         return self.right.shape[1]
 
-    def tensors(self, result: View | None = None) -> dict[str, View | Dim]:
-        """The result, another one where it is given, and the operands, with their strides, as kernels take them."""
-        named = {"result": result or self.result}
-        named |= {f"operand{number}": one for number, one in enumerate(self.operands if result is None else ())}
-        return _with_strides(named)
+    @property
+    def inner_left(self) -> bool:
+        """Whether the left factor lies with the depth side by side in memory, as windows do."""
+        return self.windows is not None or self.left.strides[2] == 1
 
-    def sizes(self) -> dict[str, View | Dim]:
-        """Pairs, rows and columns, as kernels take them."""
-        return {f"size{axis}": size for axis, size in enumerate(self.result.shape)}
+    @property
+    def inner_right(self) -> bool:
+        """Whether the right factor does, and not with its columns side by side, too."""
+        return self.right.strides[1] == 1 and self.right.strides[2] != 1
+
+    def arguments(self, result: View | None = None) -> dict[str, View | Dim]:
+        """What all kernels but that which adds up parts are called with. ``result``: another one, without operands."""
+        sizes = sizes_of(self.result.shape) | {"depth": self.depth}
+        return sizes | self.factors() | self.results(result)
+
+    def factors(self) -> dict[str, View | Dim]:
+        """Both factors, as kernels take them: windows without strides, but with how they are read."""
+        if self.windows is None:
+            return strides_of({"left": self.left, "right": self.right})
+        found = {"left": self.left, **{f"left.{axis}": 0 for axis in range(AXES)}} | strides_of({"right": self.right})
+        return found | {"window.channels": self.windows.channels, **self.windows.arguments}
+
+    def results(self, result: View | None = None) -> dict[str, View | Dim]:
+        """The result and the operands, as kernels take them; only another result where that is given."""
+        if result is not None:
+            return strides_of({"result": result})
+        return strides_of({"result": self.result, **{f"operand{n}": one for n, one in enumerate(self.operands)}})
 
 
 AnyTile = Tile | MmaTile
@@ -148,7 +170,7 @@ def tiles_for(product: Product) -> tuple[Sequence[AnyTile], AnyTile]:
 
 def by_rule(product: Product, multiprocessors: int) -> Choice:
     """The largest tile of which there are enough blocks for all multiprocessors, else the smallest, and parts."""
-    pairs, rows, columns = (size if isinstance(size, int) else _UNKNOWN for size in product.result.shape)
+    pairs, rows, columns = map(assumed, product.result.shape)
     tiles, flat = tiles_for(product)
     fitting = [one for one in tiles if one.rows < 2 * rows and one.columns < 2 * columns] or [tiles[-1]]
     enough = (one for one in fitting if blocks(one, pairs, rows, columns) >= multiprocessors)
@@ -178,15 +200,11 @@ def fits_tensor_cores(product: Product) -> bool:
     left, right, windows = product.left, product.right, product.windows
     if left.element != right.element or left.element not in {F16, BF16} or product.sums is not F32:
         return False
-    along = 1 if right.strides[1] == 1 and right.strides[2] != 1 else 2
-    others = [stride for axis, stride in enumerate(right.strides) if axis != along]
-    steps = [right.offset, left.offset, right.shape[along], *others]
-    if windows is None:
-        straight, steps = left.strides[2] == 1, [*steps, product.depth, *left.strides[:2]]
-    else:
-        named = [value for name, value in windows.arguments.items() if name.startswith(_STEPS)]
-        straight, steps = True, [*steps, windows.channels, *named]
-    return straight and right.strides[along] == 1 and all(is_multiple(one, EACH) for one in steps)
+    along = 1 if product.inner_right else 2
+    places = [right.offset, left.offset, right.shape[along], *_across(right, along)]
+    places += [product.depth, *left.strides[:2]] if windows is None else windows.steps
+    side_by_side = product.inner_left and right.strides[along] == 1
+    return side_by_side and all(is_multiple(one, HALVES) for one in places)
 
 
 def _plan(product: Product, tile: AnyTile, expression: Expression, result: View, *, parts: bool) -> TilePlan | MmaPlan:
@@ -194,21 +212,16 @@ def _plan(product: Product, tile: AnyTile, expression: Expression, result: View,
     whole = windows is not None and is_multiple(windows.channels, tile.depth)
     read = None if windows is None else Windows(windows.window, whole)
     if isinstance(tile, MmaTile):
-        inner = right.strides[1] == 1 and right.strides[2] != 1
-        return MmaPlan(tile, left.element, inner, parts, expression, read, _in_pairs(result))
-    inner_left, inner_right = (
-        windows is not None or left.strides[2] == 1,
-        right.strides[1] == 1 and right.strides[2] != 1,
-    )
+        return MmaPlan(tile, left.element, product.inner_right, parts, expression, read, _in_pairs(result))
     return TilePlan(
         tile,
         left.element,
         right.element,
         product.sums,
-        inner_left,
-        inner_right,
-        _wide_window(product) if windows is not None else _wide(left, 2 if inner_left else 1, product.sums),
-        _wide(right, 1 if inner_right else 2, product.sums),
+        product.inner_left,
+        product.inner_right,
+        _wide_left(product),
+        _wide(right, 1 if product.inner_right else 2, product.sums),
         parts,
         expression,
         read,
@@ -222,42 +235,24 @@ def _in_pairs(view: View) -> bool:
     return columns == 1 and even and _SMALLEST_BITS <= view.element.bits < _LARGEST_BITS
 
 
-def _wide_window(product: Product) -> int:
-    """How many channels are read at once."""
-    windows, view = product.windows, product.left
-    assert windows is not None, "the callers asked"
-    steps = [value for name, value in windows.arguments.items() if name.startswith(_STEPS)]
-    most = min(_WIDE // view.element.bytes, _WIDE // product.sums.bytes)
-    while most > 1 and not all(is_multiple(one, most) for one in (windows.channels, view.offset, *steps)):
-        most //= 2
-    return max(most, 1)
+def _wide_left(product: Product) -> int:
+    """How many elements of the left factor are read at once; channels, where it is windows."""
+    left, windows = product.left, product.windows
+    if windows is None:
+        return _wide(left, 2 if product.inner_left else 1, product.sums)
+    return vector_width([left.element, product.sums], [left.offset, *windows.steps])
 
 
 def _wide(view: View, axis: int, sums: ElementType) -> int:
     """How many elements are read at once along an axis."""
-    others = [stride for number, stride in enumerate(view.strides) if number != axis]
-    most = min(_WIDE // view.element.bytes if view.element.bits >= 8 else 1, _WIDE // sums.bytes)
-    if view.strides[axis] != 1:
+    if view.strides[axis] != 1 or view.element.bits < 8:
         return 1
-    while most > 1 and not all(is_multiple(one, most) for one in (view.shape[axis], view.offset, *others)):
-        most //= 2
-    return most
+    return vector_width([view.element, sums], [view.shape[axis], view.offset, *_across(view, axis)])
 
 
-def _given(product: Product, part: Dim, apart: Dim, result: View | None = None) -> dict[str, View | Dim]:
-    factors = _with_strides({"left": product.left, "right": product.right})
-    if product.windows is not None:
-        factors = {"left": product.left, **_with_strides({"right": product.right}), **product.windows.arguments}
-        factors |= {f"left.{axis}": 0 for axis in range(AXES)} | {"window.channels": product.windows.channels}
-    return product.sizes() | {"depth": product.depth, "part": part, "apart": apart} | factors | product.tensors(result)
-
-
-def _with_strides(tensors: dict[str, View]) -> dict[str, View | Dim]:
-    found: dict[str, View | Dim] = {}
-    for name, view in tensors.items():
-        found[name] = view
-        found |= {f"{name}.{axis}": stride for axis, stride in enumerate(view.strides)}
-    return found
+def _across(view: View, axis: int) -> list[Dim]:
+    """The strides along the other axes."""
+    return [stride for number, stride in enumerate(view.strides) if number != axis]
 
 
 def _grid(product: Product, tile: AnyTile, parts: int) -> tuple[Dim, Dim, Dim]:
@@ -267,7 +262,8 @@ def _grid(product: Product, tile: AnyTile, parts: int) -> tuple[Dim, Dim, Dim]:
 
 def _add_whole(lowering: Lowering, product: Product, tile: AnyTile, nodes: Sequence[int]) -> None:
     plan = _plan(product, tile, product.expression, product.result, parts=False)
-    lowering.launch(plan, _grid(product, tile, 1), _given(product, 0, 0), [product.result], nodes)
+    given = product.arguments() | {"part": 0, "apart": 0}
+    lowering.launch(plan, _grid(product, tile, 1), given, [product.result], nodes)
 
 
 def _add_parts(lowering: Lowering, product: Product, tile: AnyTile, parts: int, nodes: Sequence[int]) -> None:
@@ -277,30 +273,26 @@ def _add_parts(lowering: Lowering, product: Product, tile: AnyTile, parts: int, 
     scratch = lowering.scratch(sums, (parts, *shape))
     first = View(scratch.storage, sums, shape, scratch.strides[1:])
     plan = _plan(product, tile, Expression((sums,)), first, parts=True)
-    lowering.launch(plan, _grid(product, tile, parts), _given(product, part, apart, first), [scratch], nodes)
-    given = {"parts": parts, "apart": apart, "sums": scratch} | product.sizes() | product.tensors()
+    given = product.arguments(first) | {"part": part, "apart": apart}
+    lowering.launch(plan, _grid(product, tile, parts), given, [scratch], nodes)
     merge = MergePlan(sums, product.expression)
-    lowering.launch(merge, [ceil_div(apart, MERGE_THREADS)], given, [product.result], nodes)
+    given = {"parts": parts, "apart": apart, "sums": scratch} | sizes_of(shape) | product.results()
+    lowering.launch(merge, [ceil_div(apart, merge.threads)], given, [product.result], nodes)
 
 
 def add_vectors(lowering: Lowering, product: Product, nodes: Sequence[int]) -> None:
     """For few rows: each number of the right factor is read once."""
     left, right, (pairs, rows, columns) = product.left, product.right, product.result.shape
     assert isinstance(rows, int), "the callers asked"
-    inner = right.strides[1] == 1 and right.strides[2] != 1
-    both = min(_wide(left, 2, product.sums), _wide(right, 1, product.sums)) if inner else 1
-    plan = VectorPlan(
-        rows, left.element, right.element, product.sums, inner, both, 4 if inner else 16, product.expression
-    )
-    given = product.sizes() | {"depth": product.depth} | product.tensors()
-    given |= _with_strides({"left": left, "right": right})
-    lowering.launch(plan, [pairs * ceil_div(columns, plan.columns)], given, [product.result], nodes)
+    inner, sums = product.inner_right, product.sums
+    wide, warps = (min(_wide(left, 2, sums), _wide(right, 1, sums)), 4) if inner else (1, 16)
+    plan = VectorPlan(rows, left.element, right.element, sums, inner, wide, warps, product.expression)
+    grid = [pairs * ceil_div(columns, plan.columns)]
+    lowering.launch(plan, grid, product.arguments(), [product.result], nodes)
 
 
 def add_dots(lowering: Lowering, product: Product, nodes: Sequence[int]) -> None:
     """One thread for each sum: for whatever tiles are not made for."""
     plan = DotPlan(product.left.element, product.right.element, product.sums, product.expression)
-    given = product.sizes() | {"depth": product.depth} | product.tensors()
-    given |= _with_strides({"left": product.left, "right": product.right})
-    count = product_of(product.result.shape)
-    lowering.launch(plan, [ceil_div(count, THREADS)], given, [product.result], nodes)
+    grid = [ceil_div(product_of(product.result.shape), plan.threads)]
+    lowering.launch(plan, grid, product.arguments(), [product.result], nodes)

@@ -96,6 +96,13 @@ def finished(w: Writer, op: Operation, value: str, kind: str) -> str:
     return value
 
 
+def finished_bf16(w: Writer, op: Operation, value: str) -> str:
+    """The same of a bf16, as its bits."""
+    if not op.has("sat", "relu"):
+        return value
+    return narrowed(w, finished(w, op, widened(w, value, "bf16"), "float"), "bf16")
+
+
 def arithmetic(w: Writer, op: Operation, kind: str, name: str, values: list[str]) -> str:
     """``add``, ``sub``, ``mul``, ``div``, ``fma``, ``sqrt`` of values, rounded once."""
     wide = wide_of(kind)
@@ -111,14 +118,8 @@ def arithmetic(w: Writer, op: Operation, kind: str, name: str, values: list[str]
         found = _directed(w, op, name, numbers, wide)
     if kind in NARROW:
         value = narrowed(w, found, kind, mode)
-        return finished(w, op, value, "half") if kind == "f16" else _finished_bf16(w, op, value)
+        return finished(w, op, value, "half") if kind == "f16" else finished_bf16(w, op, value)
     return finished(w, op, found, wide)
-
-
-def _finished_bf16(w: Writer, op: Operation, value: str) -> str:
-    if not op.has("sat", "relu"):
-        return value
-    return narrowed(w, finished(w, op, widened(w, value, "bf16"), "float"), "bf16")
 
 
 _SUFFIX: Final = {"half": "f16", "float": "f32", "double": "f64"}

@@ -45,24 +45,30 @@ def _of(w: Writer, op: Operation, kind: str, value: str) -> str:
     number = widened(w, flushed(w, op, value, FLOATS[kind]) if kind in FLOATS else value, kind)
     wide = w.ir(f"fpext float {number} to double")
     found = _exactly(w, name, wide)
+    result = _off(w, name, kind, wide, found)
+    if name == "ex2":  # the manual has 1 for zeros
+        zero = w.ir(f"fcmp oeq double {wide}, 0.0")
+        result = w.ir(f"select i1 {zero}, float 1.0, float {result}")
+    return _done(w, op, result, kind)
+
+
+def _off(w: Writer, name: str, kind: str, argument: str, found: str) -> str:
+    """What is found for an argument, as far off as it may be."""
     relative = _RELATIVE.get(name, {}).get(kind, 0.0)
     absolute = _ABSOLUTE.get(name, {}).get(kind, 0.0)
     if name == "lg2":
         near = approximate(w, found, 0.0, absolute / 2)
         far = approximate(w, found, max(relative - _ROUNDING[kind], 0.0))
-        inside = _between(w, wide, 0.5, 2.0)
-        result = w.ir(f"select i1 {inside}, float {near}, float {far}")
-    elif name in ("sin", "cos"):
+        return _near_or_far(w, _between(w, argument, 0.5, 2.0), near, far)
+    if name in ("sin", "cos"):
         near, far = (approximate(w, found, 0.0, absolute * factor - 2.0**-24) for factor in (1.0, _FAR))
-        inside = _between(w, wide, -6.2831, 6.2831)
-        result = w.ir(f"select i1 {inside}, float {near}, float {far}")
-    else:
-        bounds = max(relative - _ROUNDING[kind], 0.0), max(absolute - _ROUNDING[kind] / 2, 0.0)
-        result = approximate(w, found, *bounds)
-    if name == "ex2":  # the manual has 1 for zeros
-        zero = w.ir(f"fcmp oeq double {wide}, 0.0")
-        result = w.ir(f"select i1 {zero}, float 1.0, float {result}")
-    return _done(w, op, result, kind)
+        return _near_or_far(w, _between(w, argument, -6.2831, 6.2831), near, far)
+    bounds = max(relative - _ROUNDING[kind], 0.0), max(absolute - _ROUNDING[kind] / 2, 0.0)
+    return approximate(w, found, *bounds)
+
+
+def _near_or_far(w: Writer, inside: str, near: str, far: str) -> str:
+    return w.ir(f"select i1 {inside}, float {near}, float {far}")
 
 
 def _done(w: Writer, op: Operation, value: str, kind: str) -> str:

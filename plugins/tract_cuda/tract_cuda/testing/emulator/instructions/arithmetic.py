@@ -22,6 +22,12 @@ from tract_cuda.testing.emulator.writer import Operation, Row, Writer
 _ROUNDED: Final = "rn rz rm rp ftz sat relu"
 
 
+def _both(w: Writer, op: Operation) -> tuple[str, str]:
+    """The first two operands, as integers."""
+    x, y = (w.bits(one, op.kind) for one in op.operands[1:3])
+    return x, y
+
+
 def _signed(kind: str) -> bool:
     return kind[0] == "s"
 
@@ -35,7 +41,7 @@ def _two(w: Writer, op: Operation) -> None:
     elif op.has("sat"):
         _saturated(w, op, name)
     else:
-        x, y = (w.bits(one, kind) for one in op.operands[1:3])
+        x, y = _both(w, op)
         w.put(op.operands[0], w.two(name, BITS[kind], x, y), kind)
 
 
@@ -88,27 +94,28 @@ def _quotient(w: Writer, op: Operation) -> None:
 
 def _bitwise(w: Writer, op: Operation) -> None:
     kind = op.kind
-    x, y = (w.bits(one, kind) for one in op.operands[1:3])
+    x, y = _both(w, op)
     w.put(op.operands[0], w.two(op.statement.opcode, BITS[kind], x, y), kind)
 
 
 def _divided(w: Writer, op: Operation) -> None:
     """By zero, a device gives all ones, and the dividend as the rest."""
-    kind, bits = op.kind, BITS[op.kind]
-    x, y = (w.bits(one, kind) for one in op.operands[1:3])
-    word = ("s" if _signed(kind) else "u") + op.statement.opcode
+    kind, bits, name = op.kind, BITS[op.kind], op.statement.opcode
+    x, y = _both(w, op)
     zero = w.ir(f"icmp eq i{bits} {y}, 0")
     by = w.ir(f"select i1 {zero}, i{bits} 1, i{bits} {y}")
-    if _signed(kind):  # the most negative number by -1 is itself
-        one = w.ir(f"icmp eq i{bits} {by}, -1")
-        by = w.ir(f"select i1 {one}, i{bits} 1, i{bits} {by}")
-        found = w.two(word, bits, x, by)
-        negated = w.two("sub", bits, "0", x) if op.statement.opcode == "div" else "0"
-        found = w.ir(f"select i1 {one}, i{bits} {negated}, i{bits} {found}")
-    else:
-        found = w.two(word, bits, x, by)
-    without = "-1" if op.statement.opcode == "div" else x
+    found = _divided_signed(w, name, bits, x, by) if _signed(kind) else w.two(f"u{name}", bits, x, by)
+    without = "-1" if name == "div" else x
     w.put(op.operands[0], w.ir(f"select i1 {zero}, i{bits} {without}, i{bits} {found}"), kind)
+
+
+def _divided_signed(w: Writer, name: str, bits: int, x: str, by: str) -> str:
+    """The most negative number by -1 is itself."""
+    one = w.ir(f"icmp eq i{bits} {by}, -1")
+    by = w.ir(f"select i1 {one}, i{bits} 1, i{bits} {by}")
+    found = w.two(f"s{name}", bits, x, by)
+    negated = w.two("sub", bits, "0", x) if name == "div" else "0"
+    return w.ir(f"select i1 {one}, i{bits} {negated}, i{bits} {found}")
 
 
 def _wide(w: Writer, op: Operation) -> tuple[str, str]:
@@ -127,7 +134,7 @@ def _product(w: Writer, op: Operation) -> tuple[str, str]:
     if op.has("hi"):
         value, _ = _wide(w, op)
         return w.ir(f"trunc i{2 * bits} {w.two('lshr', 2 * bits, value, str(bits))} to i{bits}"), kind
-    x, y = (w.bits(one, kind) for one in op.operands[1:3])
+    x, y = _both(w, op)
     return w.two("mul", bits, x, y), kind
 
 
@@ -204,7 +211,7 @@ def _by_mask(w: Writer, op: Operation, word: str, masks: dict[int, int]) -> None
 def _copysign(w: Writer, op: Operation) -> None:
     """The magnitude of the second with the sign of the first."""
     bits = BITS[op.kind]
-    sign, size = (w.bits(one, op.kind) for one in op.operands[1:3])
+    sign, size = _both(w, op)
     sign = w.two("and", bits, sign, str(1 << bits - 1))
     size = w.two("and", bits, size, str((1 << bits - 1) - 1))
     w.put(op.operands[0], w.two("or", bits, sign, size), f"b{bits}")
@@ -217,12 +224,17 @@ def _extreme(w: Writer, op: Operation) -> None:
     elif kind in ("s16x2", "u16x2"):
         _in_lanes(w, op, op.statement.opcode)
     else:
-        bits, signed = BITS[kind], "s" if _signed(kind) else "u"
-        x, y = (f"i{bits} {w.bits(one, kind)}" for one in op.operands[1:3])
-        found = w.intrinsic(f"llvm.{signed}{op.statement.opcode}.i{bits}", f"i{bits}", x, y)
+        bits, (x, y) = BITS[kind], _both(w, op)
+        found = _of_integers(w, op.statement.opcode, kind, x, y)
         if op.has("relu"):
             found = w.intrinsic(f"llvm.smax.i{bits}", f"i{bits}", f"i{bits} {found}", f"i{bits} 0")
         w.put(op.operands[0], found, kind)
+
+
+def _of_integers(w: Writer, name: str, kind: str, x: str, y: str) -> str:
+    """The smaller or the larger of two."""
+    bits, sign = BITS[kind], "s" if _signed(kind) else "u"
+    return w.intrinsic(f"llvm.{sign}{name}.i{bits}", f"i{bits}", f"i{bits} {x}", f"i{bits} {y}")
 
 
 def _extreme_of(w: Writer, op: Operation, kind: str, values: list[str]) -> str:
@@ -241,10 +253,8 @@ def _extreme_of(w: Writer, op: Operation, kind: str, values: list[str]) -> str:
 
 def _sad(w: Writer, op: Operation) -> None:
     kind, bits = op.kind, BITS[op.kind]
-    signed = "s" if _signed(kind) else "u"
-    x, y = (w.bits(one, kind) for one in op.operands[1:3])
-    larger = w.intrinsic(f"llvm.{signed}max.i{bits}", f"i{bits}", f"i{bits} {x}", f"i{bits} {y}")
-    smaller = w.intrinsic(f"llvm.{signed}min.i{bits}", f"i{bits}", f"i{bits} {x}", f"i{bits} {y}")
+    x, y = _both(w, op)
+    larger, smaller = (_of_integers(w, name, kind, x, y) for name in ("max", "min"))
     apart = w.two("sub", bits, larger, smaller)
     w.put(op.operands[0], w.two("add", bits, apart, w.bits(op.operands[3], kind)), kind)
 

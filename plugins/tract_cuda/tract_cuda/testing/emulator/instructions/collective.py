@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tract_core.frozen import frozen
@@ -21,27 +22,27 @@ class Together:
     start: int = 0
 
 
-_SLOTS: Final = f"""define internal i32 @slot(i64 %first, i64 %lane, i64 %number) alwaysinline {{
-  %a = mul i64 %lane, {THREAD.bytes}
+_SLOT: Final = f"""  %a = mul i64 %lane, {THREAD.bytes}
   %b = add i64 %first, %a
   %c = mul i64 %number, 4
   %d = add i64 %b, %c
   %e = add i64 %d, {THREAD.offset("extra")}
-  %p = inttoptr i64 %e to ptr
+  %p = inttoptr i64 %e to ptr"""
+
+_SLOTS: Final = f"""define internal i32 @slot(i64 %first, i64 %lane, i64 %number) alwaysinline {{
+{_SLOT}
   %v = load i32, ptr %p
   ret i32 %v
 }}
 define internal void @set_slot(i64 %first, i64 %lane, i64 %number, i32 %v) alwaysinline {{
-  %a = mul i64 %lane, {THREAD.bytes}
-  %b = add i64 %first, %a
-  %c = mul i64 %number, 4
-  %d = add i64 %b, %c
-  %e = add i64 %d, {THREAD.offset("extra")}
-  %p = inttoptr i64 %e to ptr
+{_SLOT}
   store i32 %v, ptr %p
   ret void
 }}
 """
+
+_SHARED_NAMES: Final = ("first", "mask", "sum")
+"""What both loops of a function have in common."""
 
 
 def slots(w: Writer) -> None:
@@ -52,51 +53,38 @@ def slots(w: Writer) -> None:
 def together(w: Writer, name: str, what: Together) -> str:
     """The name of a function that does something for every lane."""
     slots(w)
-    loops = _each("gather", what.gathered, "does_all") if what.gathered else "  br label %does_all\n"
+    gathered = _for_lanes("gather", "%gather.i", "entry", _renamed(what.gathered)) if what.gathered else ""
+    before = "gather.end" if gathered else "entry"
     text = f"""define internal void @{name}(i64 %first, i64 %mask) {{
 entry:
   %sum = alloca i32
   store i32 {what.start}, ptr %sum
-{loops}does_all:
-{_loop(what.body)}"""
+{gathered}{_for_lanes("lanes", "%i", before, what.body)}  ret void
+}}
+"""
     w.functions.setdefault(name, text)
     return name
 
 
-def _each(label: str, body: str, behind: str) -> str:
+def _renamed(body: str) -> str:
+    """With names that the other loop of the function has not."""
+    return re.sub(r"%(\w+)", lambda one: one[0] if one[1] in _SHARED_NAMES else f"%gather.{one[1]}", body)
+
+
+def _for_lanes(label: str, i: str, before: str, body: str) -> str:
+    """For every lane ``i`` of the mask, from the block ``before`` on; what follows is in a block of its own."""
     return f"""  br label %{label}
 {label}:
-  %{label}.i = phi i64 [0, %entry], [%{label}.next, %{label}.on]
-  %{label}.b0 = lshr i64 %mask, %{label}.i
-  %{label}.b = trunc i64 %{label}.b0 to i1
-  br i1 %{label}.b, label %{label}.does, label %{label}.on
+  {i} = phi i64 [0, %{before}], [{i}.next, %{label}.on]
+  {i}.b0 = lshr i64 %mask, {i}
+  {i}.b = trunc i64 {i}.b0 to i1
+  br i1 {i}.b, label %{label}.does, label %{label}.on
 {label}.does:
-{body.replace("%i,", f"%{label}.i,").replace("i64 %i to", f"i64 %{label}.i to")}
+{body}
   br label %{label}.on
 {label}.on:
-  %{label}.next = add i64 %{label}.i, 1
-  %{label}.more = icmp ult i64 %{label}.next, 32
-  br i1 %{label}.more, label %{label}, label %{behind}
-"""
-
-
-def _loop(body: str) -> str:
-    """For every lane of the mask."""
-    names = body.replace("%before", "%before2").replace("%after", "%after2").replace("%moved", "%moved2")
-    return f"""  br label %lanes
-lanes:
-  %i = phi i64 [0, %does_all], [%i.next, %on]
-  %i.b0 = lshr i64 %mask, %i
-  %i.b = trunc i64 %i.b0 to i1
-  br i1 %i.b, label %does, label %on
-does:
-{names}
-  br label %on
-on:
-  %i.next = add i64 %i, 1
-  %i.more = icmp ult i64 %i.next, 32
-  br i1 %i.more, label %lanes, label %end
-end:
-  ret void
-}}
+  {i}.next = add i64 {i}, 1
+  {i}.more = icmp ult i64 {i}.next, 32
+  br i1 {i}.more, label %{label}, label %{label}.end
+{label}.end:
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tract_cuda.testing.emulator.floats import MODES, PAIRS, finished, flushed, half, narrowed, widened
+from tract_cuda.testing.emulator.floats import MODES, PAIRS, finished, finished_bf16, flushed, half, narrowed, widened
 from tract_cuda.testing.emulator.types import BITS, FLOATS
 from tract_cuda.testing.emulator.writer import Operation, Row, Writer
 
@@ -83,9 +83,8 @@ def _to_integer(w: Writer, op: Operation, value: str, target: str, source: str) 
         value = flushed(w, op, value, kind)
     if source in ("f16", "bf16"):
         value, kind = widened(w, value, source), "float"
-    suffix = "f64" if kind == "double" else "f32"
-    whole = w.intrinsic(f"llvm.{_WHOLE[op.one_of([*_WHOLE], 'rzi')]}.{suffix}", kind, f"{kind} {value}")
-    bits, signed = BITS[target], "s" if target[0] == "s" else "u"
+    whole = _made_whole(w, op.one_of([*_WHOLE], "rzi"), value, kind)
+    suffix, bits, signed = "f64" if kind == "double" else "f32", BITS[target], "s" if target[0] == "s" else "u"
     return w.intrinsic(f"llvm.fpto{signed}i.sat.i{bits}.{suffix}", f"i{bits}", f"{kind} {whole}")
 
 
@@ -97,18 +96,19 @@ def _floats(w: Writer, op: Operation, value: str, target: str, source: str) -> s
     kind = "double" if source == "f64" else "float"
     whole = op.one_of([*_WHOLE])
     if whole:
-        number = w.intrinsic(f"llvm.{_WHOLE[whole]}.{'f64' if kind == 'double' else 'f32'}", kind, f"{kind} {number}")
+        number = _made_whole(w, whole, number, kind)
     if kind == "double":
         found = _from_double(w, number, target, mode)
     elif target == "f64":
         found = w.ir(f"fpext float {number} to double")
     else:
         found = narrowed(w, number, target, mode)
-    if target == "bf16":
-        if not op.has("sat", "relu"):
-            return found
-        return narrowed(w, finished(w, op, widened(w, found, "bf16"), "float"), "bf16")
-    return finished(w, op, found, FLOATS[target])
+    return finished_bf16(w, op, found) if target == "bf16" else finished(w, op, found, FLOATS[target])
+
+
+def _made_whole(w: Writer, how: str, number: str, kind: str) -> str:
+    """A number of a type of LLVM without its fraction."""
+    return w.intrinsic(f"llvm.{_WHOLE[how]}.{'f64' if kind == 'double' else 'f32'}", kind, f"{kind} {number}")
 
 
 def _tf32(w: Writer, op: Operation) -> None:
@@ -116,18 +116,22 @@ def _tf32(w: Writer, op: Operation) -> None:
     value = w.bits(op.operands[1], "b32")
     if op.has("relu", "satfinite"):
         raise op.unknown("it is rounded only")
-    if op.has("rna"):
-        more = w.two("add", 32, value, str(1 << 12))
-    elif op.has("rz"):
-        more = value
-    else:
-        even = w.two("and", 32, w.two("lshr", 32, value, "13"), "1")
-        more = w.two("add", 32, w.two("add", 32, value, str((1 << 12) - 1)), even)
+    more = _more(w, op, value)
     number = w.ir(f"bitcast i32 {value} to float")
     finite = w.ir(f"fcmp one float {number}, 0x7FF0000000000000")
     ordered = w.two("and", 1, finite, w.ir(f"fcmp one float {number}, 0xFFF0000000000000"))
     cut = w.two("and", 32, more, str(-(1 << 13)))
     w.put(op.operands[0], w.ir(f"select i1 {ordered}, i32 {cut}, i32 {value}"), "b32")
+
+
+def _more(w: Writer, op: Operation, value: str) -> str:
+    """The bits from which the lowest 13 are cut."""
+    if op.has("rna"):
+        return w.two("add", 32, value, str(1 << 12))
+    if op.has("rz"):
+        return value
+    even = w.two("and", 32, w.two("lshr", 32, value, "13"), "1")
+    return w.two("add", 32, w.two("add", 32, value, str((1 << 12) - 1)), even)
 
 
 def _pair(w: Writer, op: Operation, target: str, source: str) -> None:

@@ -231,31 +231,39 @@ def _eight(w: Writer, part: str, kind: str) -> str:
 def _multiplied(w: Writer, what: WarpProduct) -> None:
     """The body of the function that does it for a warp."""
     m, n, k = what.shape.m, what.shape.n, what.shape.k
-    kind = what.kind
-    left, right, sums = (w.place(f"[{size} x {kind}]") for size in (m * k, k * n, m * n))
+    left, right, sums = (w.place(f"[{size} x {what.kind}]") for size in (m * k, k * n, m * n))
     counts = what.registers
     with w.loop(32) as lane:
-        group, place = _spot(w, lane)
+        where = _spot(w, lane)
         for number in range(counts[0]):
-            word, each = slot(w, lane, number), _ELEMENTS[what.left]
-            row = w.two("add", 64, group, str(8 * (number % 2) if m == 16 else 0))
-            block = number // 2 if m == 16 else number
-            for one in range(each):
-                column = _along(w, place, each, one, block)
-                _Array(left, kind, k).keep(w, row, column, element_of(w, word, one, what.left, kind))
+            _keep_left(w, left, what, (slot(w, lane, number), number), where)
         for number in range(counts[1]):
-            word, each = slot(w, lane, counts[0] + number), _ELEMENTS[what.right]
-            for one in range(each):
-                row = _along(w, place, each, one, number)
-                _Array(right, kind, n).keep(w, row, group, element_of(w, word, one, what.right, kind))
+            _keep_right(w, right, what, (slot(w, lane, counts[0] + number), number), where)
         for number in range(counts[2]):
-            word = slot(w, lane, counts[0] + counts[1] + number)
-            _keep_sums(w, sums, what, (word, number), (group, place))
-    multiply(w, kind, (left, right, sums), what.shape)
+            _keep_sums(w, sums, what, (slot(w, lane, counts[0] + counts[1] + number), number), where)
+    multiply(w, what.kind, (left, right, sums), what.shape)
     with w.loop(32) as lane:
-        group, place = _spot(w, lane)
+        where = _spot(w, lane)
         for number in range(counts[3]):
-            set_slot(w, lane, number, _result(w, sums, what, number, (group, place)))
+            set_slot(w, lane, number, _result(w, sums, what, number, where))
+
+
+def _keep_left(w: Writer, left: str, what: WarpProduct, held: tuple[str, int], where: tuple[str, str]) -> None:
+    """Keep the elements of a register of the left factor. ``held``: its bits, and which one it is of a lane's."""
+    (word, number), (group, place), each = held, where, _ELEMENTS[what.left]
+    halves = 2 if what.shape.m == 16 else 1  # of which each register has rows of one
+    row = w.two("add", 64, group, str(8 * (number % halves)))
+    for one in range(each):
+        column = _along(w, place, each, one, number // halves)
+        _Array(left, what.kind, what.shape.k).keep(w, row, column, element_of(w, word, one, what.left, what.kind))
+
+
+def _keep_right(w: Writer, right: str, what: WarpProduct, held: tuple[str, int], where: tuple[str, str]) -> None:
+    """The same of the right factor."""
+    (word, number), (group, place), each = held, where, _ELEMENTS[what.right]
+    for one in range(each):
+        row = _along(w, place, each, one, number)
+        _Array(right, what.kind, what.shape.n).keep(w, row, group, element_of(w, word, one, what.right, what.kind))
 
 
 def _along(w: Writer, place: str, each: int, one: int, block: int) -> str:
@@ -285,6 +293,7 @@ def _sum_spot(w: Writer, n: int, number: int, where: tuple[str, str]) -> str:
 
 
 def _keep_sums(w: Writer, sums: str, what: WarpProduct, held: tuple[str, int], where: tuple[str, str]) -> None:
+    """The same of what is added to."""
     word, number = held
     if what.sums == "f16":
         for half in range(2):
@@ -360,7 +369,8 @@ def _seed(w: Writer) -> str:
     return w.seed()
 
 
-def _mma(w: Writer, op: Operation) -> None:
+def _product(op: Operation) -> WarpProduct:
+    """What the instruction says."""
     if op.has("sp", "xor", "popc", "satfinite") or any(one not in (*_ELEMENTS, "f32", "s32") for one in op.kinds):
         raise op.unknown("such products are not known")
     result, left, right, sums = op.kinds
@@ -369,13 +379,17 @@ def _mma(w: Writer, op: Operation) -> None:
         raise op.unknown("products of such a shape are not known")
     if not op.has("row") or not op.has("col"):
         raise op.unknown("the left factor is by rows, and the right one by columns")
-    what = WarpProduct(shape, left, right, sums, result)
+    return WarpProduct(shape, left, right, sums, result)
+
+
+def _mma(w: Writer, op: Operation) -> None:
+    what = _product(op)
     given = [one for operand in op.operands[1:4] for one in listed(operand)]
     if len(given) != sum(what.registers[:3]):
         raise op.unknown(f"it has {len(given)} registers instead of {sum(what.registers[:3])}")
     for number, source in enumerate(given):
         w.set_slot(number, w.bits(source, "b32"))
-    name = f"mma_{shape.m}_{shape.n}_{shape.k}_{'_'.join(op.kinds)}"
+    name = f"mma_{what.shape.m}_{what.shape.n}_{what.shape.k}_{'_'.join(op.kinds)}"
     w.function(name, _ARGUMENTS, lambda inner: _multiplied(inner, what))
     w.wait_together(name, _ALL)
     for number, target in enumerate(listed(op.operands[0])):

@@ -14,38 +14,47 @@ from tract_cuda.testing.emulator.types import BITS
 from tract_cuda.testing.emulator.writer import Operation, Row, Writer
 
 _FROM: Final = {
-    "bfly": "xor i32 %lane, %b",
-    "idx": "",
-    "up": "sub i32 %lane, %b",
-    "down": "add i32 %lane, %b",
+    "bfly": "  %j = xor i32 %lane, %b",
+    "idx": "  %j0 = and i32 %b, %free\n  %j = or i32 %low, %j0",
+    "up": "  %j = sub i32 %lane, %b",
+    "down": "  %j = add i32 %lane, %b",
 }
+"""The lane %j whose value is wanted."""
 
 
-def _mask(w: Writer, op: Operation, operand: str | None) -> str:
+def _mask(w: Writer, operand: str | None) -> str:
     """The lanes that take part, as i64; all where the instruction does not say."""
     return "4294967295" if operand is None else w.sized(w.bits(operand, "b32"), 32, 64)
+
+
+def _lane(w: Writer) -> str:
+    """The thread's own, as i32."""
+    return w.ir(f"trunc i64 {w.field('lane')} to i32")
+
+
+def _targets(op: Operation) -> tuple[str, str]:
+    """The register of the result, and the predicate beside it, empty where there is none."""
+    target, _, whether = op.operands[0].partition("|")
+    return target.strip(), whether.strip()
 
 
 def _shfl(w: Writer, op: Operation) -> None:
     """The value of another lane; a lane that is in no segment of the instruction keeps its own."""
     sync = op.has("sync")
     how = op.one_of([*_FROM])
-    target, _, valid = op.operands[0].partition("|")
-    value, b, c = op.operands[1:4]
-    mask = _mask(w, op, op.operands[4] if sync else None)
-    for number, operand in enumerate((value, b, c)):
+    target, valid = _targets(op)
+    mask = _mask(w, op.operands[4] if sync else None)
+    for number, operand in enumerate(op.operands[1:4]):
         w.set_slot(number, w.bits(operand, "b32"))
-    name = together(w, f"shfl_{how}", Together(_shfl_text(how)))
-    w.wait_together(name, mask)
-    w.put(target.strip(), w.slot(4), "b32")
-    if valid:
-        w.put(valid.strip(), w.ir(f"trunc i32 {w.slot(5)} to i1"), "pred")
-
-
-def _shfl_text(how: str) -> str:
-    lane = {"idx": "  %j0 = and i32 %b, %free\n  %j = or i32 %low, %j0"}.get(how, f"  %j = {_FROM[how]}")
     test = "icmp sge i32 %j, %most" if how == "up" else "icmp sle i32 %j, %most"
-    return f"""  %b0 = call i32 @slot(i64 %first, i64 %i, i64 1)
+    name = together(w, f"shfl_{how}", Together(_SHFL.format(lane=_FROM[how], test=test)))
+    w.wait_together(name, mask)
+    w.put(target, w.slot(4), "b32")
+    if valid:
+        w.put(valid, w.ir(f"trunc i32 {w.slot(5)} to i1"), "pred")
+
+
+_SHFL: Final = """  %b0 = call i32 @slot(i64 %first, i64 %i, i64 1)
   %b = and i32 %b0, 31
   %c = call i32 @slot(i64 %first, i64 %i, i64 2)
   %clamp = and i32 %c, 31
@@ -87,7 +96,7 @@ _BALLOT: Final = """  %all = load i32, ptr %sum
 def _vote(w: Writer, op: Operation) -> None:
     """Which lanes say yes, whether all or any do, or all the same."""
     sync = op.has("sync")
-    mask = _mask(w, op, op.operands[2] if sync else None)
+    mask = _mask(w, op.operands[2] if sync else None)
     w.set_slot(0, w.sized(w.bits(op.operands[1], "pred"), 1, 32))
     name = together(w, "ballot", Together(_BALLOT, _COUNT))
     w.wait_together(name, mask)
@@ -95,17 +104,20 @@ def _vote(w: Writer, op: Operation) -> None:
     if op.has("ballot"):
         w.put(op.operands[0], yes, "b32")
         return
+    w.put(op.operands[0], _verdict(w, op, yes, there), "pred")
+
+
+def _verdict(w: Writer, op: Operation, yes: str, there: str) -> str:
+    """Whether all lanes that are there say yes, or any does, or all say the same."""
     every = w.ir(f"icmp eq i32 {yes}, {there}")
     some = w.ir(f"icmp ne i32 {yes}, 0")
     none = w.ir(f"icmp eq i32 {yes}, 0")
-    found = every if op.has("all") else some if op.has("any") else w.two("or", 1, every, none)
-    w.put(op.operands[0], found, "pred")
+    return every if op.has("all") else some if op.has("any") else w.two("or", 1, every, none)
 
 
 def _activemask(w: Writer, op: Operation) -> None:
     """The lane itself at least: which others are in step, nobody promises."""
-    lane = w.ir(f"trunc i64 {w.field('lane')} to i32")
-    w.put(op.operands[0], w.two("shl", 32, "1", lane), "b32")
+    w.put(op.operands[0], w.two("shl", 32, "1", _lane(w)), "b32")
 
 
 _REDUX: Final = {
@@ -117,6 +129,14 @@ _REDUX: Final = {
     "max": "call i32 @llvm.{sign}max.i32(i32 %before, i32 %v)",
 }
 
+_STARTS: Final = {"sand": -1, "uand": -1, "smin": (1 << 31) - 1, "smax": -(1 << 31), "umin": -1}
+"""What values are combined with, where that is not 0."""
+
+_COMBINE: Final = """  %v = call i32 @slot(i64 %first, i64 %i, i64 0)
+  %before = load i32, ptr %sum
+  %after = {after}
+  store i32 %after, ptr %sum"""
+
 
 def _redux(w: Writer, op: Operation) -> None:
     """The sum, or another combination, of all lanes' values."""
@@ -124,17 +144,12 @@ def _redux(w: Writer, op: Operation) -> None:
     if BITS[kind] != 32 or kind == "f32":
         raise op.unknown("it combines integers of 32 bits")
     sign = "s" if kind[0] == "s" else "u"
-    starts = {"add": 0, "or": 0, "xor": 0, "and": -1}
-    start = starts.get(how, {"smin": (1 << 31) - 1, "smax": -(1 << 31), "umin": -1, "umax": 0}.get(sign + how, 0))
-    gathered = f"""  %v = call i32 @slot(i64 %first, i64 %i, i64 0)
-  %before = load i32, ptr %sum
-  %after = {_REDUX[how].format(sign=sign)}
-  store i32 %after, ptr %sum"""
+    gathered = _COMBINE.format(after=_REDUX[how].format(sign=sign))
     w.declare(f"llvm.{sign}min.i32", "i32", ["i32", "i32"])
     w.declare(f"llvm.{sign}max.i32", "i32", ["i32", "i32"])
     w.set_slot(0, w.bits(op.operands[1], kind))
-    name = together(w, f"redux_{how}_{sign}", Together(_BALLOT, gathered, start))
-    w.wait_together(name, _mask(w, op, op.operands[2]))
+    name = together(w, f"redux_{how}_{sign}", Together(_BALLOT, gathered, _STARTS.get(sign + how, 0)))
+    w.wait_together(name, _mask(w, op.operands[2]))
     w.put(op.operands[0], w.slot(4), kind)
 
 
@@ -143,7 +158,7 @@ _MATCH: Final = """  %low = call i32 @slot(i64 %first, i64 %i, i64 0)
   store i32 0, ptr %sum
   br label %next
 next:
-  %k = phi i64 [0, %{block}], [%k1, %same]
+  %k = phi i64 [0, %lanes.does], [%k1, %same]
   %bit0 = lshr i64 %mask, %k
   %bit = and i64 %bit0, 1
   %l = call i32 @slot(i64 %first, i64 %k, i64 0)
@@ -177,30 +192,28 @@ def _match(w: Writer, op: Operation) -> None:
     value = w.sized(w.bits(op.operands[1], kind), BITS[kind], 64)
     w.set_slot(0, w.sized(value, 64, 32))
     w.set_slot(1, w.sized(w.two("lshr", 64, value, "32"), 64, 32))
-    name = together(w, "match", Together(_MATCH.format(block="does")))
-    w.wait_together(name, _mask(w, op, op.operands[2]))
+    name = together(w, "match", Together(_MATCH))
+    w.wait_together(name, _mask(w, op.operands[2]))
     same, there = w.slot(4), w.slot(5)
-    target, _, whether = op.operands[0].partition("|")
+    target, whether = _targets(op)
     if op.has("any"):
         w.put(target, same, "b32")
         return
     every = w.ir(f"icmp eq i32 {same}, {there}")
-    w.put(target.strip(), w.ir(f"select i1 {every}, i32 {same}, i32 0"), "b32")
+    w.put(target, w.ir(f"select i1 {every}, i32 {same}, i32 0"), "b32")
     if whether:
-        w.put(whether.strip(), every, "pred")
+        w.put(whether, every, "pred")
 
 
 def _elect(w: Writer, op: Operation) -> None:
     """One lane of those of the mask, the lowest, is told so."""
-    target, _, whether = op.operands[0].partition("|")
-    name = together(w, "elect", Together(_BALLOT, "", 0))
-    mask = _mask(w, op, op.operands[1])
-    w.wait_together(name, mask)
-    there = w.slot(5)
-    lowest = w.intrinsic("llvm.cttz.i32", "i32", f"i32 {there}", "i1 false")
-    lane = w.ir(f"trunc i64 {w.field('lane')} to i32")
-    w.put(target.strip(), lowest, "b32")
-    w.put(whether.strip(), w.ir(f"icmp eq i32 {lane}, {lowest}"), "pred")
+    target, whether = _targets(op)
+    name = together(w, "elect", Together(_BALLOT))
+    w.wait_together(name, _mask(w, op.operands[1]))
+    lowest = w.intrinsic("llvm.cttz.i32", "i32", f"i32 {w.slot(5)}", "i1 false")
+    lane = _lane(w)
+    w.put(target, lowest, "b32")
+    w.put(whether, w.ir(f"icmp eq i32 {lane}, {lowest}"), "pred")
 
 
 TABLE: Final[Mapping[str, Row]] = {

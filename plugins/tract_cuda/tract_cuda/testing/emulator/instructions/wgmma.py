@@ -6,7 +6,7 @@ for, and that is not watched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tract_core.frozen import frozen
@@ -242,19 +242,22 @@ def _wgmma(w: Writer, op: Operation) -> None:
     sums = listed(op.operands[0])
     if len(sums) != what.registers:
         raise op.unknown(f"it has {len(sums)} registers instead of {what.registers}")
-    for place, source in enumerate(sums):
-        w.set_slot(place, w.bits(source, "b32"))
-    if what.left.descriptor:
-        w.set_field(what.left.descriptor, w.bits(op.operands[1], "b64"))
-    else:
-        for place, source in enumerate(listed(op.operands[1])):
-            w.set_slot(what.registers + place, w.bits(source, "b32"))
-    w.set_field(what.right.descriptor, w.bits(op.operands[2], "b64"))
-    w.set_field("count", w.sized(w.bits(op.operands[3], "pred"), 1, 64))
+    _give(w, op, what, sums)
     w.function(what.name, "i64 %first, i64 %mask", lambda inner: _multiplied(inner, what))
     w.wait_together(what.name, "0", GROUP)
     for place, target in enumerate(sums):
         w.put(target, w.slot(place), "b32")
+
+
+def _give(w: Writer, op: Operation, what: GroupProduct, sums: Sequence[str]) -> None:
+    """Have registers in slots, descriptors in fields, and in one of these whether sums are added to."""
+    held = [*sums, *([] if what.left.descriptor else listed(op.operands[1]))]
+    for place, source in enumerate(held):
+        w.set_slot(place, w.bits(source, "b32"))
+    if what.left.descriptor:
+        w.set_field(what.left.descriptor, w.bits(op.operands[1], "b64"))
+    w.set_field(what.right.descriptor, w.bits(op.operands[2], "b64"))
+    w.set_field("count", w.sized(w.bits(op.operands[3], "pred"), 1, 64))
 
 
 def _product(op: Operation) -> GroupProduct:
