@@ -25,7 +25,7 @@ from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.lowering import Target
 from tract_cuda.program import Hosted, Launch
 from tract_cuda.ptx import ptx_for
-from tract_cuda.segments import Segment, dying_after, pieces_of
+from tract_cuda.segments import Segment, dying_after, may_refuse, pieces_of
 from tract_cuda.state import CudaState
 from tract_cuda.there import turn_there
 from tract_cuda.timing import timings
@@ -43,6 +43,7 @@ class CudaPlan(TypedSimplePlan):
         self.pieces = list(pieces_of(self.program.steps))
         self.dying = dying_after(self.pieces, self.outputs)
         self.segments = sum(isinstance(piece, Segment) for piece in self.pieces)
+        self.may_refuse = any(isinstance(piece, Segment) and may_refuse(piece) for piece in self.pieces)
         self.symbols = sorted({symbol for stage in self.program.stages for symbol in stage.symbols})
         self.bodies = Bodies(lambda body: CudaPlan(body, device, target))
         self.function = cache(self._function)

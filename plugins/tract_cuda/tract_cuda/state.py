@@ -82,7 +82,8 @@ class CudaState(TypedSimpleState):
 
         Raises InputError when the arrays do not fit, RunError, with its name, when a node fails.
         """
-        plan, turn, before = self.plan, self.plan.turn, self.freeze()
+        plan, turn = self.plan, self.plan.turn
+        before = self.freeze() if plan.may_refuse else None
         turn.begin(self._host, inputs, out, symbols)
         values: dict[OutletId, Array] = {**plan.constants, **dict(zip(plan.inputs, inputs, strict=True))}
         try:

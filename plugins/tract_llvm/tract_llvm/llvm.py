@@ -14,7 +14,7 @@ class _Written:
         from llvmlite import ir as found  # pyright: ignore[reportMissingTypeStubs] # it has none
 
         self.__dict__.update(vars(found))
-        return self.__dict__[name] if name in self.__dict__ else getattr(found, name)
+        return getattr(found, name)
 
 
 ir: Any = _Written()

@@ -59,8 +59,10 @@ def address_of(array: Array) -> int:
 @cache
 def counts_holders() -> bool:
     """Whether this Python knows at any time how many hold an object: CPython, in which threads take turns."""
-    if sys.implementation.name != "cpython" or sys.version_info < (3, 13):
-        return sys.implementation.name == "cpython"
+    if sys.implementation.name != "cpython":
+        return False
+    if sys.version_info < (3, 13):
+        return True
     import sysconfig  # which takes as long to load as ten modules of ours
 
     return not sysconfig.get_config_var("Py_GIL_DISABLED")

@@ -12,8 +12,7 @@ from tract_llvm.program.views import View
 
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.kernels.signature import Each, Item, Memories, Memory, Signature, Size, Sizes
-from tract_cpu.program.program import Argument, NativeStep, Step
-from tract_cpu.program.program import ProgramLoop as StepLoop
+from tract_cpu.program.program import Argument, NativeStep, ProgramLoop, Step
 
 Given: TypeAlias = "Argument | Sequence[Argument] | Sequence[Mapping[str, Given]]"
 """A value; the values of several arguments; for arguments that come again, those of each thing by their names."""
@@ -40,7 +39,7 @@ def each_target(tensors: Sequence[View], found: Sequence[StridedLoop], axes: Seq
     ]
 
 
-def begun(loop: StepLoop, step: Step) -> NativeStep:
+def begun(loop: ProgramLoop, step: Step) -> NativeStep:
     """The first step of a loop, which is told what moves: that comes behind its other arguments."""
     assert isinstance(step, NativeStep)  # whoever made the loop added it
     signature, found = step.kernel.signature, list(step.arguments)
@@ -73,9 +72,10 @@ def _put(found: list[Any], where: str, items: Sequence[Item], given: Mapping[str
                     raise TypeError(f"{where}, {item.name}[{number}] takes names with values")
                 _put(found, f"{where}, {item.name}[{number}]", its, cast("dict[str, Given]", one))
         else:
-            found.extend(_several(where, item, value))
-            if found and type(found[-1]) is dict:
+            several = _several(where, item, value)
+            if dict in map(type, several):
                 raise TypeError(f"{where}, {item.name} takes values without names")
+            found.extend(several)
 
 
 _SEVERAL: Final = (list, tuple)

@@ -14,8 +14,8 @@ from tract_llvm.llvm import ir
 class ElementType:
     """A type of elements in memory.
 
-    ``kind``: ``f`` float, ``i`` signed, ``u`` unsigned integer, ``b`` boolean, ``c`` complex. ``name``: the short
-    one, as ``f32``. ``bits``: of an element.
+    ``kind``: ``f`` float, ``i`` signed, ``u`` unsigned integer, ``b`` boolean, ``c`` complex, ``p`` address. ``name``:
+    the short one, as ``f32``. ``bits``: of an element.
     """
 
     name: str

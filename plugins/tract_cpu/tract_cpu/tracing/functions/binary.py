@@ -62,7 +62,7 @@ _OF_TRUTHS: Final[Mapping[np.ufunc, TypedOp]] = {np.logical_and: And(), np.logic
 
 
 def same_type(trace: Trace, what: str, *operands: OutletId) -> np.dtype[Any]:
-    """The type of the operands. Raises Refused where they have several, as numbers with and without sign."""
+    """The type of the operands. Raises NotTraced where they have several, as numbers with and without sign."""
     types = {trace.dtype(one) for one in operands}
     if len(types) > 1:
         trace.refuse(f"its meaning computes {what} of {' and '.join(sorted(map(str, types)))}, side by side")

@@ -16,7 +16,7 @@ from tract_cpu.tracing.traced import Traced, TracedSize
 
 
 def indexed(trace: Trace, x: Traced, key: Any) -> Traced:
-    """``x[key]`` for places, ranges, ``None`` and ``...``. Raises Refused for arrays as indices."""
+    """``x[key]`` for places, ranges, ``None`` and ``...``. Raises NotTraced for arrays as indices."""
     keys: list[Any] = list(cast("tuple[Any, ...]", key)) if isinstance(key, tuple) else [key]
     for one in keys:
         if not (one is None or one is Ellipsis or isinstance(one, (slice, TracedSize)) or _is_place(one)):
