@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-cuda test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-cuda test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -69,6 +69,9 @@ test-cuda: $(VENV)/.test $(VENV)/.cuda ## look at registers of kernels for GPUs,
 	$(BIN)/python -m pytest -n $(JOBS) plugins/tract_cuda/tests/kernels/test_static_facts.py plugins/tract_cuda/tests/kernels/test_product_facts.py plugins/tract_cuda/tests/lower/test_registers.py plugins/tract_cuda/tests/driver/test_prototypes.py
 	TRACT_CUDA_DRIVER=tract_cuda.testing.virtual:VirtualGpu $(BIN)/python -m pytest -n $(JOBS) --pyargs tract_core.testing --tract-runtime cuda $(ARGS)
 
+test-metal: $(VENV)/.test ## run the conformance kit on the CPU build of MLX
+	$(BIN)/python -m pytest -n $(JOBS) --pyargs tract_core.testing --tract-runtime 'metal(device="cpu")' $(ARGS)
+
 test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTorch and compare with ONNX Runtime
 	$(BIN)/python -m pytest -m networks tests/networks plugins/tract_pulse/tests $(ARGS)
 
@@ -120,7 +123,7 @@ format: $(VENV)/.check ## format the sources and mend what lint can mend
 	$(BIN)/ruff check --fix
 
 index: $(VENV)/.test ## write down which rows our modules have, and the table of a grammar: after one of them changed
-	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin tract_nnef.plugin tract_pulse.plugin tract_llvm.plugin tract_cpu.plugin tract_cuda.plugin
+	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin tract_nnef.plugin tract_pulse.plugin tract_llvm.plugin tract_cpu.plugin tract_cuda.plugin tract_metal.plugin
 	$(BIN)/python -m tract_nnef.syntax.write_table
 
 index-torch: $(VENV)/.test $(VENV)/.with-torch ## the same for PyTorch, and the table of its operators in docs/torch.md: minutes

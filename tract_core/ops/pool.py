@@ -123,11 +123,11 @@ def sum_pool(op: SumPool, x: Array) -> Array:
     for _, part in windows(plans, data, 0, useful=True):
         total += part
     if op.normalize:
-        total /= _counts(plans, op.count_include_pad).astype(total.dtype)
+        total /= counts_of(plans, include_pad=op.count_include_pad).astype(total.dtype)
     return layout.from_nchw(total.astype(x.dtype, copy=False))
 
 
-def _counts(plans: Sequence[AxisPlan], include_pad: bool) -> Array:
+def counts_of(plans: Sequence[AxisPlan], *, include_pad: bool) -> Array:
     """How many elements each window counts: an array of the output's spatial shape."""
     counts = np.ones((), dtype=np.int64)
     for plan in plans:

@@ -320,7 +320,7 @@ def reference(op: Resize, x: Array) -> Array:
     outside = np.zeros((1,) * x.ndim, dtype=np.bool_)
     for index, axis in enumerate(op.axes):
         scale = AxisScale(sizes[index], output[index], factors[index], op.sampling.region(index))
-        if _keeps(op.sampling.coordinates, scale):
+        if keeps(op.sampling.coordinates, scale):
             continue
         check_tensor((*result.shape[:axis], output[index], *result.shape[axis + 1 :]), max(result.itemsize, 8))
         places = places_of(op.sampling.coordinates, scale)
@@ -338,7 +338,7 @@ def _check_sizes(op: Resize, sizes: Sequence[int], output: Sequence[int]) -> Non
         raise RunError(f"axes {list(op.axes)}, of sizes {sizes}, cannot be resized to {output}")
 
 
-def _keeps(coordinates: Coordinates, axis: AxisScale) -> bool:
+def keeps(coordinates: Coordinates, axis: AxisScale) -> bool:
     """Whether an axis stays as it is, even where the coordinates would move it by half an element."""
     return coordinates is not Coordinates.TF_CROP_AND_RESIZE and axis.scale == 1 and axis.input == axis.output
 

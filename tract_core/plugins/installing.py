@@ -16,7 +16,7 @@ from tract_core.plugins.descriptor import CORE
 DISTRIBUTIONS: Final = frozenset(
     {
         CORE,
-        *(f"tract-{name}" for name in ("compat", "cpu", "cuda", "inferers", "llvm", "nnef", "onnx", "pulse", "torch")),
+        *(f"tract-{name}" for name in ("compat", "cpu", "cuda", "inferers", "llvm", "metal", "nnef", "onnx", "pulse", "torch")),
     }
 )
 """All that there are."""

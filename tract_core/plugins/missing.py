@@ -69,7 +69,7 @@ FLAGS: Final = {
 WRITER: Final = "tract-nnef"
 """The distribution that brings the format for archives."""
 
-PLANNED: Final = frozenset({"tract-metal", "tract-transformers"})
+PLANNED: Final = frozenset({"tract-transformers"})
 """The distributions that do not exist yet: nobody is told to install them, as what bears the name may be anybody's."""
 
 _OTHERWISE: Final[Mapping[str, str]] = {

@@ -164,8 +164,7 @@ def test_an_unusable_default_is_not_replaced_in_silence() -> None:
     ("name", "hint"),
     [
         ("cuda", "tract-cuda is installed, but not in use: 'tract plugins' says why"),
-        ("metal", "it will come with tract-metal, which is planned and cannot be installed yet"),
-        ("metal", "it will come with tract-metal, which is planned"),
+        ("metal", "tract-metal is installed, but not in use"),
         ("gpu", "tract-cuda is installed, but not in use"),
         ("referense", "did you mean 'reference'"),
         ("quantum", "'default' is the best CPU runtime that is installed"),

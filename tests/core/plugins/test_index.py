@@ -21,6 +21,7 @@ OURS = (
     "tract_pulse.plugin",
     "tract_llvm.plugin",
     "tract_cuda.plugin",
+    "tract_metal.plugin",
     "tract_cpu.plugin",
 )
 

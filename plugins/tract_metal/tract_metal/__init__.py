@@ -1,0 +1,1 @@
+"""The runtime of tract-core for GPUs of Apple, through MLX."""

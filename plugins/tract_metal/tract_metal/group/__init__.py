@@ -1,0 +1,1 @@
+"""Which nodes one call of MLX computes."""

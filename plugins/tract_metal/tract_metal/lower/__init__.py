@@ -1,0 +1,1 @@
+"""How MLX computes operators and groups: one module per family."""

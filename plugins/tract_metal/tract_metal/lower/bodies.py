@@ -1,0 +1,69 @@
+"""Models inside of operators, recorded as part of the model around."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import mlx.core as mx
+
+from tract_core.dims import Dim
+from tract_core.errors import TractError
+from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+from tract_metal.compile import MetalTarget, compiled
+from tract_metal.elements import to_mlx
+from tract_metal.recording import Recording
+from tract_metal.segments import Hosted, Segment
+from tract_metal.site import Site
+
+
+class Unfit(Exception):
+    """A body has something that MLX does not compute; the text says what."""
+
+
+@frozen
+class Body:
+    """A model that MLX computes all of. ``segments``: one, or none where nothing is computed."""
+
+    model: TypedModel
+    segments: tuple[Segment, ...]
+
+    @staticmethod
+    def of(model: TypedModel, sizes: Mapping[str, Dim]) -> Body:
+        """``sizes``: what its symbols are in the model around. Raises Unfit."""
+        try:
+            body = model.substitute(sizes)
+            pieces = compiled(body, MetalTarget()).pieces
+        except TractError as error:
+            raise Unfit(f"in its body: {error.problem}") from None
+        segments = list[Segment]()
+        for piece in pieces:
+            if isinstance(piece, Hosted):
+                raise Unfit(f"in its body, node {piece.node.name!r}: {piece.why}")
+            if piece.keeps:
+                raise Unfit("its body keeps state")
+            segments.append(piece)
+        return Body(body, tuple(segments))
+
+    def recorded(self, site: Site, inputs: Sequence[mx.array]) -> list[mx.array]:
+        """What it gives, for certain sizes. What is wrong there is wrong at the site."""
+        if any(condition.holds() != 1 for condition, _ in self.model.conditions):
+            site.refuse_where(mx.array(True))
+        values = dict(zip(self.model.inputs, inputs, strict=True))
+        for segment in self.segments:
+            values |= {outlet: self._constant(outlet) for outlet in segment.weights}
+        values |= {
+            one: self._constant(one) for one in self.model.outputs if self.model.outlet_fact(one).constant is not None
+        }
+        recording = Recording(self.model, {}, values)
+        for segment in self.segments:
+            for group in segment.groups:
+                recording.add(group)
+        site.refusals += recording.refusals
+        return [recording.values[outlet].in_order for outlet in self.model.outputs]
+
+    def _constant(self, outlet: OutletId) -> mx.array:
+        array = self.model.outlet_fact(outlet).constant
+        assert array is not None, "weights are part of the model"
+        return to_mlx(array)
