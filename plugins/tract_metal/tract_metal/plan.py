@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from threading import Lock
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -44,8 +44,8 @@ class MetalPlan(TypedSimplePlan):
         hosts_states = any(isinstance(one, Hosted) and one.node.state is not None for one in self.pieces)
         self.has_states = bool(self.keeping) or hosts_states
         self.bodies = Bodies(lambda body: MetalPlan(body, device))
-        self.recording = Lock()
-        """Held by who has MLX record a function: a state of any thread."""
+        self.made: dict[tuple[int, ...], Any] = {}
+        """What was made of weights, by the nodes of groups."""
         self._on_device: dict[OutletId, mx.array] = {}
         self._weights: dict[int, list[mx.array]] = {}
 

@@ -10,16 +10,29 @@ from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
 _LOWERED: Final = (
-    *("axis", "binary", "broadcast", "cast", "check", "concat", "const", "conv", "cumsum", "deconv", "downsample"),
+    *(
+        "axis",
+        "binary",
+        "broadcast",
+        "cast",
+        "check",
+        "concat",
+        "const",
+        "conv",
+        "cumsum",
+        "deconv",
+        "delay",
+        "downsample",
+    ),
     *("einsum", "elementwise", "fft", "gather", "lrn", "norm", "one_hot", "pad", "pool", "quantize", "range"),
     *("recurrent", "reduce", "resize", "scan", "scatter", "slice", "softmax", "submodel", "tile", "topk", "trilu"),
 )
 """Modules of `tract_metal.lower` that say how MLX computes an operator, one per family."""
 
-_KINDS: Final = ("attention", "norm")
+_KINDS: Final = ("attention", "blocks", "norm")
 """Modules of `tract_metal.lower` that say how MLX computes groups of some kinds."""
 
-_GROUPS: Final = ("attention", "norm")
+_GROUPS: Final = ("attention", "blocks", "norm")
 """Modules of `tract_metal.group` that say which groups begin with an operator."""
 
 
@@ -40,6 +53,7 @@ def tract_tables() -> Mapping[str, str]:
     """What the compiler asks about operators."""
     return {
         "metal": "tract_metal.table:METAL",
+        "metal_blocks": "tract_metal.table:BLOCKS",
         "metal_groups": "tract_metal.table:STARTS",
         "metal_kinds": "tract_metal.table:KINDS",
     }
@@ -49,6 +63,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     """How MLX computes the operators of the core."""
     return {
         "metal": [f"tract_metal.lower.{family}" for family in _LOWERED],
+        "metal_blocks": ["tract_metal.lower.blocks"],
         "metal_groups": [f"tract_metal.group.{family}" for family in _GROUPS],
         "metal_kinds": [f"tract_metal.lower.{family}" for family in _KINDS],
     }

@@ -35,14 +35,16 @@ class Recording:
         symbols: Mapping[str, Dim],
         values: Mapping[OutletId, mx.array],
         kept: Mapping[int, Sequence[mx.array]] = NOTHING,
+        made: dict[tuple[int, ...], Any] | None = None,
     ) -> None:
-        self.model, self.symbols, self.kept = model, symbols, dict(kept)
+        """``made``: what was made of weights, as for a `Site`."""
+        self.model, self.symbols, self.kept, self.made = model, symbols, dict(kept), made
         self.values = {outlet: Laid.plain(array) for outlet, array in values.items()}
         self.refusals: list[mx.array] = []
 
     def add(self, group: Group) -> None:
         """Have what a group gives among the values."""
-        site = Site(self.model, group, self.symbols)
+        site = Site(self.model, group, self.symbols, self.made)
         node = self.model.nodes[group.nodes[0]]
         try:
             found = way(site)
@@ -88,8 +90,9 @@ class Recorded:
     """A segment for certain sizes, as a function of MLX.
 
     It takes arrays in the order of ``reads``, then those of ``weights``, then what nodes kept; it gives those of
-    ``gives``, then what nodes keep, then, where ``refuses``, a number that is true where the turn is wrong. ``keeps``:
-    how many arrays each node keeps. What it gives is known once MLX has recorded it.
+    ``gives``, then what nodes keep, then, where ``refuses``, a number that is true where the turn is wrong. What it
+    gives is known once MLX has recorded it. ``kept``, ``keeps``: how many arrays each node kept, and keeps; ``made``:
+    what was made of weights.
 
     Weights are inputs, as MLX writes arrays of one element that it knows into its kernels, as texts, and -0.0 loses its
     sign there.
@@ -99,6 +102,7 @@ class Recorded:
     segment: Segment
     symbols: Mapping[str, Dim]
     kept: Mapping[int, int]
+    made: dict[tuple[int, ...], Any]
     keeps: dict[int, int] = field(default_factory=dict[int, int])
     refuses: bool = False
 
@@ -107,7 +111,7 @@ class Recorded:
         given = iter(arrays)
         values = {outlet: next(given) for outlet in (*self.segment.reads, *self.segment.weights)}
         kept = {node: [next(given) for _ in range(count)] for node, count in self.kept.items()}
-        recording = Recording(self.model, self.symbols, values, kept)
+        recording = Recording(self.model, self.symbols, values, kept, self.made)
         for group in self.segment.groups:
             recording.add(group)
         found = [recording.values[outlet].in_order for outlet in self.segment.gives]

@@ -10,6 +10,7 @@ from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode
+from tract_metal.group.groups import reads_of
 
 
 @frozen
@@ -159,7 +160,9 @@ def _runs(placed: Sequence[Placed], nodes: Mapping[int, HostNode], *, each: bool
 def _reads(model: TypedModel, run: Hosted | list[Group]) -> list[OutletId]:
     if isinstance(run, Hosted):
         return list(run.reads)
-    return read_by(model, [node for group in run for node in group.nodes])
+    inside = {node for group in run for node in group.nodes}
+    reads = (outlet for group in run for outlet in reads_of(model, group) if outlet.node not in inside)
+    return list(dict.fromkeys(reads))
 
 
 def dying_after(pieces: Sequence[Piece], outputs: Sequence[OutletId]) -> list[list[OutletId]]:

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeVar
 
 import mlx.core as mx
-import numpy as np
 
 from tract_core.compile.groups import Group, given_by
-from tract_core.compile.lifetimes import read_by
-from tract_core.data import Constant
 from tract_core.dims import Dim, substitute
 from tract_core.frozen import frozen
-from tract_core.model.const import Const
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.model.substitute import substitute_in
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_metal.group.groups import constant_array, reads_of
+
+T = TypeVar("T")
 
 
 class Wants(Enum):
@@ -73,11 +72,19 @@ class Site:
     ``refusals``: where functions say that a turn is wrong: `refuse_where`.
     """
 
-    def __init__(self, model: TypedModel, group: Group, symbols: Mapping[str, Dim] | None = None) -> None:
+    def __init__(
+        self,
+        model: TypedModel,
+        group: Group,
+        symbols: Mapping[str, Dim] | None = None,
+        made: dict[tuple[int, ...], Any] | None = None,
+    ) -> None:
+        """``made``: what was made of weights, by the nodes of groups."""
         self.model, self.group, self.symbols = model, group, symbols or {}
+        self._made = {} if made is None else made
         first = model.nodes[group.nodes[0]]
         alone = len(group.nodes) == 1
-        self.inputs = list(first.inputs) if alone else read_by(model, group.nodes)
+        self.inputs = list(first.inputs) if alone else reads_of(model, group)
         self.outputs = list(first.outlets()) if alone else list(given_by(model, group.nodes))
         self.refusals: list[mx.array] = []
 
@@ -99,10 +106,16 @@ class Site:
         """The shape of an output, for certain sizes."""
         return tuple(int(substitute(size, self.symbols)) for size in self.model.outlet_fact(self.outputs[slot]).shape)  # type: ignore[arg-type]
 
-    def constant(self, slot: int) -> Array | None:
-        """An input that is part of the model, in NumPy; ``None`` for any other."""
-        op = self.model.nodes[self.inputs[slot].node].op
-        return np.asarray(op.value.array) if isinstance(op, Const) and isinstance(op.value, Constant) else None
+    def array(self, outlet: OutletId) -> Array:
+        """A tensor that is part of the model, in NumPy."""
+        return constant_array(self.model, outlet)
+
+    def once(self, make: Callable[[], T]) -> T:
+        """What is made of weights, the same for all sizes: made when it is first wanted."""
+        key = self.group.nodes
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def refuse_where(self, wrong: mx.array) -> None:
         """Where any element is true, the turn is wrong, and the node executor is asked what is."""

@@ -181,7 +181,7 @@ class MetalState(TypedSimpleState):
         found = self._ready.get(key)
         if found is None:
             check_room(most_bytes(self.plan.model, segment, known))
-            recorded = Recorded(self.plan.model, segment, dict(known), kept)
+            recorded = Recorded(self.plan.model, segment, dict(known), kept, self.plan.made)
             compiles = self.plan.device.compiles
             found = self._ready[key] = Ready(recorded, mx.compile(recorded) if compiles else recorded)
             if len(self._ready) > MOST_SIZES * len(self.plan.pieces):

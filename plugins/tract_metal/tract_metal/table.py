@@ -17,6 +17,11 @@ LowerFn = Callable[[Any, Any], Any]
 
 METAL: TableKey[type, LowerFn] = TableKey("metal", "how MLX computes an operator", function_row)
 
+BlocksFn = Callable[..., Any]
+"""``(op, *constants) -> Codes``, or ``None``: see `tract_metal.lower.blocks.Codes`."""
+
+BLOCKS: TableKey[type, BlocksFn] = TableKey("metal_blocks", "how the blocks lie that it unpacks, for MLX", function_row)
+
 KindFn = Callable[[Any, Any], Any]
 """``(group, site) -> Computed, function or text``."""
 

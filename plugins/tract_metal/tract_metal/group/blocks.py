@@ -1,0 +1,68 @@
+"""Products with weights that lie in blocks: MLX multiplies them as they lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedNode
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.quantize import DequantizeLinear
+from tract_core.plugins.tables import Rows
+from tract_metal.group.grouping import MetalGrouper
+from tract_metal.group.groups import Repacking
+from tract_metal.table import BLOCKS, STARTS
+
+ROWS = Rows()
+
+
+@frozen
+class PackedProduct(Repacking):
+    """What unpacks weights, and the product that alone reads them. ``x``: the other factor.
+
+    ``term``: the names of the axes of ``x``; ``inner``, ``column``: which axes weights have; ``rows_first``: whether
+    they have ``column`` first. ``result``: the names of the axes of the product.
+    """
+
+    x: OutletId
+    term: str
+    inner: str
+    column: str
+    rows_first: bool
+    result: str
+
+
+@ROWS.row(STARTS, DequantizeLinear, "tract_nnef.nnef_only.blocks:UnpackBlocks")
+def packed_product(op: Any, grouping: MetalGrouper, node: TypedNode) -> PackedProduct | None:
+    """The product that reads unpacked weights, where these are part of the model and lie along the summed axis."""
+    describe = grouping.model.registry[BLOCKS].find(type(op))
+    if describe is None or not all(map(grouping.is_constant, node.inputs)):
+        return None
+    reader = grouping.reader_at_one(OutletId(node.id))
+    if reader is None or not isinstance(reader.op, EinSum) or len(reader.inputs) != 2 or reader.op.q_output is not None:
+        return None
+    found = _product(grouping, node, reader, reader.op)
+    if found is None or describe(op, *(grouping.array(outlet) for outlet in node.inputs)) is None:
+        return None
+    if not grouping.has(found.x):
+        if not grouping.waits(node.id):
+            grouping.wait([node.id], reader.id)
+        return None
+    return found
+
+
+def _product(grouping: MetalGrouper, node: TypedNode, reader: TypedNode, op: EinSum) -> PackedProduct | None:
+    slot = list(reader.inputs).index(OutletId(node.id))
+    weights, term, (result,) = op.axes.inputs[slot], op.axes.inputs[1 - slot], op.axes.outputs
+    kept = [name for name in weights if name in result]
+    if len(weights) != 2 or len(kept) != 1 or len(set(term)) < len(term):
+        return None
+    column = kept[0]
+    inner = weights.replace(column, "")
+    whole = set(term) - {inner} | {column} == set(result) and inner in term and column not in term
+    same = grouping.model.outlet_fact(reader.inputs[1 - slot]).datum_type
+    if not whole or same != grouping.model.outlet_fact(OutletId(node.id)).datum_type:
+        return None
+    x = reader.inputs[1 - slot]
+    return PackedProduct((node.id, reader.id), tuple(node.inputs), x, term, inner, column, weights[0] == column, result)

@@ -1,0 +1,113 @@
+"""Products with weights in blocks, repacked once to what MLX multiplies: codes without signs, a scale, and an offset.
+
+The numbers are those of the file but for their last bits: MLX computes ``scale * code + offset``, where an offset is
+the rounded product of the scale and the zero point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import mlx.core as mx
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.frozen import frozen
+from tract_core.ops.quantize import DequantizeLinear
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import Rows
+from tract_metal.elements import element_of
+from tract_metal.group.blocks import PackedProduct
+from tract_metal.site import Site
+from tract_metal.table import BLOCKS, KINDS
+
+ROWS = Rows()
+
+_FACTORS: Final = (mx.float32, mx.float16, mx.bfloat16)
+
+LENGTHS: Final = (32, 64, 128)
+"""Of blocks that MLX knows."""
+
+
+@frozen
+class Codes:
+    """Weights [rows, columns] in blocks along ``axis``, which is the last one or the first.
+
+    ``codes``: of u8, each below 2 to the power of ``bits``; ``scale``, ``offset``: f32, one for a block of ``length``.
+    """
+
+    codes: Array
+    scale: Array
+    offset: Array
+    bits: int
+    length: int
+    axis: int
+
+
+@ROWS.row(BLOCKS, "tract_nnef.nnef_only.blocks:UnpackBlocks")
+def blocks_of_archives(op: Any, packed: Array) -> Codes | None:
+    """The formats of ggml: a scale in f16 first, and codes of 4 or 8 bits behind."""
+    if packed.ndim != 3 or op.form not in {"q4_0", "q8_1"}:
+        return None
+    scale = np.ascontiguousarray(packed[..., :2]).view("<f2")[..., 0].astype(np.float32)
+    if op.form == "q4_0":
+        halves = packed[..., 2:]
+        codes, bits = np.concatenate([halves & 15, halves >> 4], axis=-1), 4
+    else:
+        codes, bits = packed[..., 4:] ^ np.uint8(128), 8  # as if 128 had been added
+    offset = scale * np.float32(-(1 << (bits - 1)))
+    return Codes(codes.reshape(packed.shape[0], -1), scale, offset, bits, 32, 1)
+
+
+@ROWS.row(BLOCKS, DequantizeLinear)
+def blocks_of_onnx(op: DequantizeLinear, x: Array, scale: Array, zero: Array) -> Codes | None:
+    """Integers of 4 or 8 bits, with a scale and a zero point for each block."""
+    kind = DatumType.from_numpy(x.dtype)
+    bits = {DatumType.U4: 4, DatumType.I4: 4, DatumType.U8: 8, DatumType.I8: 8}.get(kind)
+    if bits is None or x.ndim != 2 or scale.ndim != 2 or op.block not in LENGTHS or x.shape[op.axis] % op.block:
+        return None
+    shift = 1 << (bits - 1) if kind.is_signed() else 0
+    factor = scale.astype(np.float32)
+    offset = factor * -(zero.astype(np.float32) + np.float32(shift))
+    codes = (x.astype(np.int16) + shift).astype(np.uint8)
+    return Codes(codes, factor, offset, bits, op.block, op.axis) if np.isfinite(offset).all() else None
+
+
+@ROWS.row(KINDS, PackedProduct)
+def lower_packed(group: PackedProduct, site: Site) -> Callable[..., mx.array] | str:
+    """By MLX's own, in the type of the other factor."""
+    node = site.model.nodes[group.nodes[0]]
+    kind = element_of(site.model.outlet_fact(group.x).datum_type)
+    if kind is None or kind not in _FACTORS:
+        return "MLX multiplies weights in blocks with f32, f16 and bf16"
+    describe = site.model.registry[BLOCKS].find(type(node.op))
+    assert describe is not None, "it was found by that"
+    found: Codes = describe(node.op, *(site.array(outlet) for outlet in node.inputs))
+    if found.axis != int(group.rows_first):
+        return "the blocks lie along an axis that is not summed over"
+
+    def multiplied(*arrays: mx.array) -> mx.array:
+        x = dict(zip(site.inputs, arrays, strict=True))[group.x]
+        names = [*group.term.replace(group.inner, ""), group.inner]
+        codes, scale, offset = site.once(lambda: _packed(found, kind))
+        x = mx.transpose(x, [group.term.index(name) for name in names])
+        rows = [*names[:-1], group.column]
+        shape = (*x.shape[:-1], codes.shape[0])
+        given = mx.zeros(shape, kind)
+        if 0 not in shape:
+            given = mx.quantized_matmul(x, codes, scale, offset, group_size=found.length, bits=found.bits)
+        return mx.transpose(given, [rows.index(name) for name in group.result])
+
+    return multiplied
+
+
+def _packed(found: Codes, kind: mx.Dtype) -> tuple[mx.array, mx.array, mx.array]:
+    """[columns of the result, summed], as MLX wants it: codes side by side in words, from the lowest bits on."""
+    codes, scale, offset = (
+        np.ascontiguousarray(one if found.axis == 1 else one.T) for one in (found.codes, found.scale, found.offset)
+    )
+    if found.bits == 4:
+        codes = codes[:, 0::2] | codes[:, 1::2] << 4
+    words = np.ascontiguousarray(codes).view("<u4")
+    return mx.array(words), mx.array(scale).astype(kind), mx.array(offset).astype(kind)
