@@ -24,7 +24,20 @@ _LOWERED: Final = (
         "delay",
         "downsample",
     ),
-    *("einsum", "elementwise", "fft", "gather", "lrn", "norm", "one_hot", "pad", "pool", "quantize", "range"),
+    *(
+        "einsum",
+        "elementwise",
+        "fft",
+        "gather",
+        "grid_sample",
+        "lrn",
+        "norm",
+        "one_hot",
+        "pad",
+        "pool",
+        "quantize",
+        "range",
+    ),
     *("recurrent", "reduce", "resize", "scan", "scatter", "slice", "softmax", "submodel", "tile", "topk", "trilu"),
 )
 """Modules of `tract_metal.lower` that say how MLX computes an operator, one per family."""
