@@ -87,7 +87,7 @@ def test_weights_are_repacked_once_for_all_sizes() -> None:
     state = plan.spawn()
     for rows in (1, 2, 3):
         state.run([np.zeros((rows, SUMMED), "f4")])
-    assert len(plan.made) == 1
+    assert len(plan.functions.made) == 1
     assert not plan._on_device
 
 

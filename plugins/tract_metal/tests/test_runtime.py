@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import patch
 
 import mlx.core as mx
 import numpy as np
 import pytest
 from on_mlx import CPU, model_of, parsed, plan_of
 from tract_metal.device import MetalDevice, why_unusable
+from tract_metal.functions import MOST_SIZES
 from tract_metal.plan import MetalPlan
-from tract_metal.state import MOST_SIZES
+from tract_metal.recording import Recording
 
 import tract_core as tract
 from tract_core.errors import InputError, PluginError, RunError
@@ -58,11 +61,27 @@ def test_what_goes_wrong_in_mlx_is_an_error_of_ours() -> None:
 
 def test_functions_are_kept_for_so_many_sizes() -> None:
     model = model_of(Exp(), "N,f32")
-    state = plan_of(model).spawn()
+    plan = plan_of(model)
+    state = plan.spawn()
     for size in range(2 * MOST_SIZES):
         (found,) = state.run([np.zeros(size, "f4")])
         assert found.shape == (size,)
-    assert len(state._ready) == MOST_SIZES
+    assert len(plan.functions) == MOST_SIZES
+
+
+def test_states_share_functions() -> None:
+    plan = plan_of(model_of(Exp(), "N,f32"))
+    with patch.object(Recording, "add", autospec=True, side_effect=Recording.add) as recorded:
+        for _ in range(3):
+            plan.run([np.zeros(4, "f4")])
+    assert recorded.call_count == 1
+
+
+def test_threads_share_functions() -> None:
+    plan, wanted = plan_of(model_of(Exp(), "N,f32")), np.exp(np.linspace(-1, 1, 100, dtype="f4"))
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(plan.run, [np.linspace(-1, 1, 100, dtype="f4")]) for _ in range(40)]
+        assert all(np.allclose(one.result()[0], wanted, rtol=1e-6) for one in runs)
 
 
 def test_states_share_weights() -> None:

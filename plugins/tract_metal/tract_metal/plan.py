@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -24,6 +23,7 @@ from tract_core.runtime.stopwatch import timed_run
 from tract_metal.compile import MetalTarget, compiled, way
 from tract_metal.device import MetalDevice
 from tract_metal.elements import to_mlx
+from tract_metal.functions import Functions
 from tract_metal.segments import Hosted, Segment, dying_after
 from tract_metal.site import Keeping, Site
 from tract_metal.state import MetalState
@@ -44,8 +44,7 @@ class MetalPlan(TypedSimplePlan):
         hosts_states = any(isinstance(one, Hosted) and one.node.state is not None for one in self.pieces)
         self.has_states = bool(self.keeping) or hosts_states
         self.bodies = Bodies(lambda body: MetalPlan(body, device))
-        self.made: dict[tuple[int, ...], Any] = {}
-        """What was made of weights, by the nodes of groups."""
+        self.functions = Functions(model, len(self.pieces), compiles=device.compiles)
         self._on_device: dict[OutletId, mx.array] = {}
         self._weights: dict[int, list[mx.array]] = {}
 

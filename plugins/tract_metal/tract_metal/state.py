@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 import numpy as np
 
 from tract_core.errors import RunError, TractError
-from tract_core.frozen import frozen
-from tract_core.limits import check_room, check_run_time
+from tract_core.limits import check_run_time
 from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
@@ -20,15 +18,10 @@ from tract_core.runtime.parts import Part
 from tract_core.runtime.plan import TypedFrozenSimpleState, TypedSimplePlan, TypedSimpleState
 from tract_core.runtime.protocol import Observer
 from tract_metal.elements import to_mlx, to_numpy
-from tract_metal.memory import most_bytes
-from tract_metal.recording import Recorded
 from tract_metal.segments import Hosted, Segment
 
 if TYPE_CHECKING:
     from tract_metal.plan import MetalPlan
-
-MOST_SIZES: Final = 16
-"""For how many sizes a state keeps functions of each segment."""
 
 
 class Refused(Exception):
@@ -70,14 +63,6 @@ class Tensors:
             self._on_device.pop(outlet, None)
 
 
-@frozen
-class Ready:
-    """A segment for certain sizes: what was ``recorded``, and the ``function`` that MLX made of it."""
-
-    recorded: Recorded
-    function: Callable[..., list[mx.array]]
-
-
 class MetalState(TypedSimpleState):
     """One execution. Used by one thread at a time."""
 
@@ -85,7 +70,6 @@ class MetalState(TypedSimpleState):
 
     def __init__(self, plan: MetalPlan, plan_of: Callable[[TypedModel], BodyPlan] | None = None) -> None:
         super().__init__(plan, plan_of)
-        self._ready: OrderedDict[tuple[Any, ...], Ready] = OrderedDict()
         self._kept: dict[int, list[mx.array]] = {}
         self._keeps: dict[int, list[mx.array]] = {}
 
@@ -161,33 +145,19 @@ class MetalState(TypedSimpleState):
         return list(given)
 
     def _on_device(self, segment: Segment, tensors: Tensors) -> Sequence[OutletId]:
-        ready = self._ready_for(segment)
-        kept = [array for node in segment.keeps for array in self._kept.get(node, ())]
+        before = {node: self._kept[node] for node in segment.keeps if node in self._kept}
+        counts = {node: len(arrays) for node, arrays in before.items()}
+        function = self.plan.functions.of(segment, self._host.session.symbols, counts)
         reads = [tensors.on_device(outlet) for outlet in segment.reads]
-        given = ready.function(*reads, *self.plan.weights_of(segment), *kept)
+        kept = [array for arrays in before.values() for array in arrays]
+        given = function(*reads, *self.plan.weights_of(segment), *kept)
         mx.eval(given)
-        if ready.recorded.refuses and given[-1].item():
+        if function.recorded.refuses and given[-1].item():
             raise Refused
         found = iter(given)
         tensors.put_on_device({outlet: next(found) for outlet in segment.gives})
-        self._keeps |= {node: [next(found) for _ in range(count)] for node, count in ready.recorded.keeps.items()}
+        self._keeps |= {node: [next(found) for _ in range(count)] for node, count in function.recorded.keeps.items()}
         return segment.gives
-
-    def _ready_for(self, segment: Segment) -> Ready:
-        """The function of a segment for the sizes of now: recorded, or kept from a turn with the same."""
-        known = self._host.session.symbols
-        kept = {node: len(self._kept[node]) for node in segment.keeps if node in self._kept}
-        key = (segment.number, *kept.items(), *sorted(known.items()))
-        found = self._ready.get(key)
-        if found is None:
-            check_room(most_bytes(self.plan.model, segment, known))
-            recorded = Recorded(self.plan.model, segment, dict(known), kept, self.plan.made)
-            compiles = self.plan.device.compiles
-            found = self._ready[key] = Ready(recorded, mx.compile(recorded) if compiles else recorded)
-            if len(self._ready) > MOST_SIZES * len(self.plan.pieces):
-                self._ready.popitem(last=False)
-        self._ready.move_to_end(key)
-        return found
 
     def _reason(self, inputs: Sequence[Array], symbols: Mapping[str, int] | None, before: Any) -> TractError:
         """What the node executor says of a turn that a function of MLX found to be wrong.

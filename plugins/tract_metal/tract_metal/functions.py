@@ -1,0 +1,72 @@
+"""The functions that MLX made of segments for sizes seen before, which all states of a plan share."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, Final
+
+import mlx.core as mx
+
+from tract_core.limits import check_room
+from tract_core.model.typed import TypedModel
+from tract_metal.memory import most_bytes
+from tract_metal.recording import Recorded
+from tract_metal.segments import Segment
+
+MOST_SIZES: Final = 16
+"""For how many sizes a plan keeps functions of each segment."""
+
+
+class SegmentFunction:
+    """A segment for certain sizes, as MLX computes it. Several threads may call it.
+
+    ``most_bytes``: what its tensors take at the same time.
+    """
+
+    def __init__(self, recorded: Recorded, most_bytes: int, *, compiles: bool) -> None:
+        self.recorded, self.most_bytes = recorded, most_bytes
+        self._function = mx.compile(recorded) if compiles else recorded
+        self._first = Lock()
+        self._is_recorded = False
+
+    def __call__(self, *arrays: mx.array) -> list[mx.array]:
+        """What `Recorded` says. It is recorded in the first call."""
+        if self._is_recorded:
+            return self._function(*arrays)
+        with self._first:
+            found = self._function(*arrays)
+            self._is_recorded = True
+        return found
+
+
+class Functions:
+    """Those of a plan, those used last. ``made``: what was made of weights, by the nodes of groups."""
+
+    def __init__(self, model: TypedModel, pieces: int, *, compiles: bool) -> None:
+        """``pieces``: how many the model has; ``compiles``: whether MLX compiles them."""
+        self.model, self.made = model, dict[tuple[int, ...], Any]()
+        self._compiles, self._most, self._lock = compiles, MOST_SIZES * pieces, Lock()
+        self._found: OrderedDict[tuple[Any, ...], SegmentFunction] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def of(self, segment: Segment, symbols: Mapping[str, int], kept: Mapping[int, int]) -> SegmentFunction:
+        """The function of a segment for these sizes. ``kept``: how many arrays each node kept.
+
+        Raises RunError where its tensors would take too much memory.
+        """
+        key = (segment.number, *kept.items(), *sorted(symbols.items()))
+        with self._lock:
+            found = self._found.get(key)
+            if found is None:
+                recorded = Recorded(self.model, segment, dict(symbols), dict(kept), self.made)
+                most = most_bytes(self.model, segment, symbols)
+                found = self._found[key] = SegmentFunction(recorded, most, compiles=self._compiles)
+                if len(self._found) > self._most:
+                    self._found.popitem(last=False)
+            self._found.move_to_end(key)
+        check_room(found.most_bytes)
+        return found
