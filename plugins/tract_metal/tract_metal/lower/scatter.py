@@ -72,6 +72,8 @@ def lower_scatter_nd(op: ScatterNd, site: Site) -> Callable[..., mx.array] | str
 def _why_not(op: ScatterElements | ScatterNd, site: Site) -> str | None:
     if op.reduction != "none" and site.facts[0].datum_type.is_bool():
         return "MLX does not combine truths"
+    if op.reduction != "none" and site.facts[0].datum_type.itemsize > 4:
+        return "GPUs of Apple do not combine 8 bytes at once"
     return None
 
 
