@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-cuda test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -66,8 +66,11 @@ test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependen
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(ARGS)
 
 test-cuda: $(VENV)/.test $(VENV)/.cuda ## look at registers of kernels for GPUs, and run the conformance kit on a virtual one
-	$(BIN)/python -m pytest -n $(JOBS) plugins/tract_cuda/tests/kernels/test_static_facts.py plugins/tract_cuda/tests/kernels/test_product_facts.py plugins/tract_cuda/tests/lower/test_registers.py plugins/tract_cuda/tests/driver/test_prototypes.py
-	TRACT_CUDA_DRIVER=tract_cuda.testing.virtual:VirtualGpu $(BIN)/python -m pytest -n $(JOBS) --pyargs tract_core.testing --tract-runtime cuda $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) plugins/tract_cuda/tests/kernels/test_static_facts.py plugins/tract_cuda/tests/kernels/test_product_facts.py plugins/tract_cuda/tests/kernels/test_tile_facts.py plugins/tract_cuda/tests/lower/test_registers.py plugins/tract_cuda/tests/driver/test_prototypes.py
+	TRACT_CHECK_PROGRAMS=1 TRACT_CUDA_DRIVER=tract_cuda.testing.virtual:VirtualGpu $(BIN)/python -m pytest -n $(JOBS) --pyargs tract_core.testing --tract-runtime cuda $(ARGS)
+
+test-cuda-long: $(VENV)/.test $(VENV)/.cuda ## look at every tile on every architecture, and run ONNX's own cases on a virtual GPU
+	TRACT_CUDA_ALL=1 $(BIN)/python -m pytest -n $(JOBS) plugins/tract_cuda/tests/test_onnx_backend.py plugins/tract_cuda/tests/test_networks.py plugins/tract_cuda/tests/kernels/test_tile_facts.py $(ARGS)
 
 test-metal: $(VENV)/.test ## run the conformance kit on the CPU build of MLX
 	$(BIN)/python -m pytest -n $(JOBS) --pyargs tract_core.testing --tract-runtime 'metal(device="cpu")' $(ARGS)

@@ -18,13 +18,13 @@ from statistics import median, quantiles
 from typing import Any
 
 import mlx.core as mx
-import mlx.nn as nn
 import numpy as np
 import onnx
-from networks import transformers, vision
-from networks.builder import Network
+from mlx import nn
 
 import tract_core as tract
+from networks import transformers, vision
+from networks.builder import Network
 
 
 def weights_of(network: Network) -> Iterator[mx.array]:
@@ -147,7 +147,9 @@ def compared(network: Network, by_hand: Any, device: str, rounds: int) -> dict[s
         theirs = _computed(function, inputs)
         ours = [np.asarray(one) for one in state.run(inputs)]
         error = max(abs(a - b).max() / abs(b).max() for a, b in zip(ours, theirs, strict=True))
-        pairs = [(_seconds(lambda: state.run(inputs)), _seconds(lambda: _computed(function, inputs))) for _ in range(rounds)]
+        pairs = [
+            (_seconds(lambda: state.run(inputs)), _seconds(lambda: _computed(function, inputs))) for _ in range(rounds)
+        ]
     ratios = [a / b for a, b in pairs]
     return {
         "ours": 1e3 * median(a for a, _ in pairs),

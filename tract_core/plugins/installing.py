@@ -16,7 +16,8 @@ from tract_core.plugins.descriptor import CORE
 DISTRIBUTIONS: Final = frozenset(
     {
         CORE,
-        *(f"tract-{name}" for name in ("compat", "cpu", "cuda", "inferers", "llvm", "metal", "nnef", "onnx", "pulse", "torch")),
+        *(f"tract-{name}" for name in ("compat", "cpu", "cuda", "inferers", "llvm")),
+        *(f"tract-{name}" for name in ("metal", "nnef", "onnx", "pulse", "torch")),
     }
 )
 """All that there are."""

@@ -25,6 +25,7 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "partner": {"onnxruntime": ("tract-onnx",), "openvino": ("tract-onnx",), "torch": ("tract-torch",)},
     "subcommand": {
         "cache": ("tract-llvm",),
+        "cuda": ("tract-cuda",),
         "hwbench": ("tract-cpu",),
         "native": ("tract-cpu",),
         "inferers": ("tract-inferers",),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from golden_models import GOLDEN
 from tract_cpu.compile import Target, program_of
+from tract_cpu.memory import check_memory, plan_memory
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.program.check import check_program, faults
 from tract_cpu.program.program import Argument, ArgumentPlace, NativeStep, Program, RunStage, StepNumber
@@ -115,3 +116,11 @@ def test_a_planted_fault_is_told(name: str, plant: Callable[[Program], Program],
     assert not list(faults(program, model))
     with pytest.raises(AssertionError, match=message):
         check_program(plant(program), model)
+
+
+def test_tensors_in_one_place_are_told() -> None:
+    program, model = made("convolutions")
+    arena = plan_memory(program)
+    check_memory(program, arena, model)
+    with pytest.raises(AssertionError, match=r"arena\[\d\] and arena\[\d\] share bytes 0 to \d+ of slot 0"):
+        check_memory(program, replace(arena, offset_of=(0,) * len(arena.offset_of)), model)

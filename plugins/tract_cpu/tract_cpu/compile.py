@@ -11,7 +11,6 @@ there is none, it has groups made again without it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,7 +20,7 @@ from tract_llvm.isa import Isa
 
 from tract_core.compile.arena import ArenaPlan
 from tract_core.compile.groups import groups_text
-from tract_core.compile.passes import PassFn, through, up_to
+from tract_core.compile.passes import PassFn, checking, through, up_to
 from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode, host_nodes
@@ -32,13 +31,10 @@ from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.lay_out.layout import Layout, lay_out
 from tract_cpu.lower.groups import GroupRefused, lower_groups
-from tract_cpu.memory import plan_memory
+from tract_cpu.memory import check_memory, plan_memory
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.program.program import Program
 from tract_cpu.schedule.schedule import put_together, schedule
-
-CHECK: Final = "TRACT_CHECK_PROGRAMS"
-"""Where this variable is set, what each pass gives is looked through for faults."""
 
 
 @frozen
@@ -137,7 +133,7 @@ def _formed(model: TypedModel, target: Target) -> Formed:
 def _grouped(formed: Formed, target: Target, refused: Refused = MappingProxyType({})) -> Grouped:
     known = _known(formed.model, target)
     groups = CpuGrouper(known, formed.nodes, refused).found()
-    if os.environ.get(CHECK):
+    if checking():
         from tract_cpu.group.check import check_groups
 
         check_groups(formed.model, groups)
@@ -153,7 +149,7 @@ def _laid_out(grouped: Grouped, target: Target) -> LaidOut:
     model, nodes, groups = grouped.model, grouped.nodes, grouped.groups
     known = _known(model, target, grouped.known)
     layout = lay_out(known, groups, {node.node: node for node in nodes}, model.outputs)
-    if os.environ.get(CHECK):
+    if checking():
         from tract_cpu.lay_out.check import check_layout
 
         check_layout(model, groups, layout)
@@ -170,7 +166,7 @@ def _chosen(laid_out: LaidOut, target: Target) -> Chosen:
         except GroupRefused as error:
             refused |= error.refused
             laid_out = _laid_out(_grouped(laid_out, target, refused), target)
-    if os.environ.get(CHECK):
+    if checking():
         from tract_cpu.program.check import check_program
 
         check_program(put_together(drafted), laid_out.model, target.known)
@@ -189,7 +185,7 @@ def _drafted(laid_out: LaidOut, target: Target) -> Drafted:
 
 def _scheduled(chosen: Chosen, target: Target) -> Scheduled:
     program = schedule(chosen.drafted, target.isa, target.threads)
-    if os.environ.get(CHECK):
+    if checking():
         from tract_cpu.program.check import check_program
 
         check_program(program, chosen.model, target.known)
@@ -197,7 +193,10 @@ def _scheduled(chosen: Chosen, target: Target) -> Scheduled:
 
 
 def _planned(scheduled: Scheduled, target: Target) -> Planned:
-    return Planned(scheduled.model, scheduled.nodes, scheduled.program, plan_memory(scheduled.program))
+    arena = plan_memory(scheduled.program)
+    if checking():
+        check_memory(scheduled.program, arena, scheduled.model)
+    return Planned(scheduled.model, scheduled.nodes, scheduled.program, arena)
 
 
 COMPILE: Final[Mapping[str, PassFn[Target]]] = {

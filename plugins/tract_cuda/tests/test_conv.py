@@ -136,3 +136,37 @@ def test_halves_go_to_tensor_cores_and_small_deep_ones_in_parts() -> None:
     assert ["mma" in one for one in names] == [True, True]
     assert "merge" in names[1]
     assert "depthwise" in [plan.name for plan in kernels_of(model_of(CASES["of each channel"], "f32"))]
+
+
+STRETCHED = {
+    "for all of the batch": (1, 12, 9, 7),
+    "for all positions": (0, 12, 1, 1),
+    "along one axis": (1, 1, 1, 7),
+}
+"""The sizes of operands that are stretched to those of the result; 0 stands for the batch."""
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16"])
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 1)], ids=str)
+@pytest.mark.parametrize("name", STRETCHED)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_operands_that_are_stretched_are_not_copied(name: str, kernel: tuple[int, int], kind: str, batch: int) -> None:
+    pads = tuple(size // 2 for size in kernel)
+    case = Case((batch, 8, 9, 7), 12, kernel, before=pads, after=pads)
+    data, weights, bias = case.arrays(kind)
+    model = model_of(case, kind, batch="N")
+    sizes = STRETCHED[name]
+    if sizes[0]:
+        other = np.random.default_rng(2).integers(-5, 6, sizes).astype(data.dtype)
+        operand = model.add_const("other", other)
+        arrays = [data]
+    else:
+        other = np.random.default_rng(2).integers(-5, 6, (batch, *sizes[1:])).astype(data.dtype)
+        operand = model.add_source("other", parse_typed_fact(f"N,12,1,1,{kind}", model.symbols))
+        arrays = [data, other]
+    model.set_outputs(model.wire_node("sum", Add(), [model.outputs[0], operand]))
+    alone = [plan.name for plan in kernels_of(model_of(case, kind, batch="N"))]
+    copies = ["map"] if name == "along one axis" else []
+    assert [plan.name for plan in kernels_of(model)] == [*copies, *alone]
+    (found,) = run(model, *arrays, symbols={"N": batch})
+    np.testing.assert_array_equal(found, (case.expected(data, weights, bias) + other).astype(data.dtype))

@@ -3,7 +3,7 @@
 ``python tune_products.py NETWORK.onnx ... --out measured.json``
 
 For each product of a network: all tiles, each with the depth in several numbers of parts. The best one is written down,
-under the architecture, for `tract_cuda.products.measured` to be found by.
+under the architecture, for `tract_cuda.products.measured` to be found by, together with what was measured before.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,12 @@ from typing import Any
 from tract_cuda.binding import bind_launch
 from tract_cuda.compile import compiled
 from tract_cuda.driver.device import MULTIPROCESSORS, Device, Graph, device_of
-from tract_cuda.language.arch import arch_for
+from tract_cuda.language.arch import Arch, arch_for
 from tract_cuda.lower import conv, einsum
 from tract_cuda.lowering import Lowering, Target
 from tract_cuda.products import choose
 from tract_cuda.products import product as products
-from tract_cuda.products.measured import key_of
+from tract_cuda.products.measured import TABLE, key_of
 from tract_cuda.program import CudaProgram
 from tract_cuda.ptx import ptx_for
 from tract_llvm.program.views import Kind, Storage, View
@@ -109,9 +110,11 @@ class Bench:
         self.stream.synchronize()
         return end.seconds_since(begin)
 
-    def best(self, product: products.Product) -> tuple[products.Choice, dict[products.Choice, float]]:
+    def best(
+        self, product: products.Product, choices: Iterable[products.Choice]
+    ) -> tuple[products.Choice, dict[products.Choice, float]]:
         """The choice that takes the least time, and how long each takes."""
-        timed = {choice: self.seconds(product, choice) for choice in candidates(product, self.target.multiprocessors)}
+        timed = {choice: self.seconds(product, choice) for choice in choices}
         return min(timed, key=lambda one: timed[one]), timed
 
 
@@ -143,6 +146,30 @@ def report_of(product: products.Product, timed: dict[products.Choice, float], ru
     return f"{least * 1e6:.1f} us {was} {rate:.1f} TFLOP/s of {len(timed)}"
 
 
+def tune(bench: Bench, product: products.Product, most: int | None = None) -> tuple[list[int], str]:
+    """The best tile and number of parts, as `measured.json` has them, and a report. ``most``: candidates to try."""
+    every = islice(candidates(product, bench.target.multiprocessors), most)
+    (tile, parts), timed = bench.best(product, every)
+    numbers = [*(getattr(tile, one.name) for one in fields(tile)), parts]
+    return numbers, report_of(product, timed, products.by_rule(product, bench.target.multiprocessors))
+
+
+def merged(found: Mapping[str, Any], arch: Arch) -> dict[str, Any]:
+    """The table that there is, with what was found for an architecture."""
+    table: dict[str, Any] = json.loads(TABLE.read_text()) if TABLE.exists() else {}
+    name = arch.name.rstrip("a")
+    return table | {name: dict(sorted((table.get(name, {}) | dict(found)).items()))}
+
+
+def written(table: Mapping[str, Any], file: Path) -> None:
+    """A table, one product a line."""
+    parts = [
+        f' "{arch}": {{\n' + ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in rows.items()) + "\n }"
+        for arch, rows in table.items()
+    ]
+    file.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+
+
 def main() -> None:
     """Measure, and write what was found after each network."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -165,11 +192,9 @@ def main() -> None:
             key = key_of(product)
             if key in found or time.monotonic() - begin > given.seconds:
                 continue
-            (tile, parts), timed = bench.best(product)
-            found[key] = [*(getattr(tile, one.name) for one in fields(tile)), parts]
-            report = report_of(product, timed, products.by_rule(product, target.multiprocessors))
+            found[key], report = tune(bench, product)
             print(f"{Path(file).stem} {key} {found[key]} {report}", flush=True)
-        Path(given.out).write_text(json.dumps({arch.name.rstrip("a"): found}, indent=0))
+        written(merged(found, arch), Path(given.out))
 
 
 if __name__ == "__main__":

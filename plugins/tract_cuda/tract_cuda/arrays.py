@@ -96,8 +96,7 @@ def seen(value: Any, stream: Stream) -> DeviceArray | None:
     if isinstance(value, np.ndarray):
         return None
     if isinstance(value, DeviceArray):
-        if value.device is not stream.device:
-            raise InputError(f"an array is on {value.device.name}, the model on {stream.device.name}")
+        _check_device(value.device.number, stream)
         return value
     if hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] == _CUDA:
         return _of_dlpack(value, stream)
@@ -109,10 +108,20 @@ def _of_interface(value: Any, told: dict[str, Any], stream: Stream) -> DeviceArr
     dtype, strides = np.dtype(told["typestr"]), told.get("strides")
     found = DeviceArray(stream.device, told["data"][0] or 0, told["shape"], dtype, value)
     _check_compact(found.shape, None if strides is None else [one // dtype.itemsize for one in strides])
+    if found.nbytes:
+        _check_device(stream.device.owner(found.address), stream)
     theirs = told.get("stream")
     if theirs is not None:
         stream.wait_for(theirs)
     return found
+
+
+def _check_device(number: int | None, stream: Stream) -> None:
+    """Raises InputError where an array is on another device than the model, or on none that the driver knows."""
+    if number != stream.device.number:
+        where = "in memory that the driver does not know" if number is None else f"on cuda:{number}"
+        hint = f"copy it to {stream.device.name}: .to() of PyTorch, arrays.put; or prepare the model for the other GPU"
+        raise InputError(f"an array is {where}, the model on {stream.device.name}", hint=hint)
 
 
 class _Tensor(ctypes.Structure):
@@ -133,9 +142,7 @@ class _Tensor(ctypes.Structure):
 
 
 def _of_dlpack(value: Any, stream: Stream) -> DeviceArray:
-    number = value.__dlpack_device__()[1]
-    if number != stream.device.number:
-        raise InputError(f"an array is on cuda:{number}, the model on {stream.device.name}")
+    _check_device(value.__dlpack_device__()[1], stream)
     capsule = value.__dlpack__(stream=stream.handle)  # the owner has our stream wait for his
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
 from tract_llvm.program.views import Address, Kind, Storage
 
 from tract_core.compile.arena import ArenaPlan
-from tract_core.dims import Dim, evaluate
+from tract_core.dims import evaluate, symbols_of
 from tract_core.errors import LimitExceeded
 from tract_core.frozen import frozen
 from tract_cuda.compile import ALIGNMENT
-from tract_cuda.program import CudaProgram, Launch
+from tract_cuda.program import NOT_YET, Argument, CudaProgram, EventualSize, Launch, Repeat, Step, Work, launches_in
 
 _FAR: Final = (1 << 31) - (1 << 16)
 """The first position that is too far for i32: loops count on behind their end, by as much as a block does at once."""
@@ -77,9 +77,49 @@ def bind_launch(
     return BoundLaunch(step, _is_wide(step, program, numbers, symbols), grid, values, pointers)
 
 
-def _value(argument: Address | Dim, addresses: Mapping[Storage, int], symbols: Mapping[str, int]) -> int:
+def bound_launches(
+    step: Work, program: CudaProgram, addresses: Mapping[Storage, int], symbols: Mapping[str, int]
+) -> Iterator[BoundLaunch]:
+    """The launches of a step for these sizes, in order, those of a loop once each time. Raises as `bind_launch`."""
+    if isinstance(step, Launch):
+        bound = bind_launch(step, program, addresses, symbols)
+        yield from () if bound is None else (bound,)
+        return
+    stay: dict[int, list[BoundLaunch]] = {}
+    for iteration in range(evaluate(step.count, symbols)):
+        here = {**symbols, step.index: iteration}
+        for place, one in enumerate(step.steps):
+            if place in stay:
+                yield from stay[place]
+            elif moves(one, step.index):
+                yield from bound_launches(one, program, addresses, here)
+            else:
+                stay[place] = list(bound_launches(one, program, addresses, symbols))
+                yield from stay[place]
+
+
+def moves(step: Work, index: str) -> bool:
+    """Whether a step of a loop is not the same each time. ``index``: the symbol that tells which time it is."""
+    return any(index in symbols_of(dim) for launch in launches_in([step]) for dim in launch.dims())
+
+
+def count_of(steps: Iterable[Step], symbols: Mapping[str, int]) -> int:
+    """How many launches steps are at most, for these sizes."""
+    found = 0
+    for step in steps:
+        if isinstance(step, Repeat):
+            found += max(evaluate(step.count, symbols), 0) * count_of(step.steps, {**symbols, step.index: 0})
+        elif isinstance(step, Launch):
+            found += 1
+    return found
+
+
+def _value(argument: Argument, addresses: Mapping[Storage, int], symbols: Mapping[str, int]) -> int:
     if isinstance(argument, Address):
         return addresses[argument.storage] + evaluate(argument.offset, symbols)
+    if isinstance(argument, EventualSize):
+        known = symbols_of(argument.size) <= symbols.keys()
+        return evaluate(argument.size, symbols) if known else NOT_YET
     return evaluate(argument, symbols)
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tract_core.compile.arena import ArenaPlan, lives_of, plan_arena
+from tract_core.compile.arena import ArenaPlan, plan_arena
 from tract_core.compile.groups import Group, groups_text
-from tract_core.compile.passes import PassFn, through, up_to
+from tract_core.compile.passes import PassFn, checking, through, up_to
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
 from tract_core.limits import check_time
@@ -23,7 +23,7 @@ from tract_core.runtime.host import HostNode, host_nodes
 from tract_cuda.group.grouping import CudaGrouper
 from tract_cuda.group.groups import Host
 from tract_cuda.lowering import Lowering, Site, Target
-from tract_cuda.program import CudaProgram, arena_of
+from tract_cuda.program import CudaProgram
 from tract_cuda.program_text import program_text
 from tract_cuda.table import CUDA, KINDS
 
@@ -76,7 +76,12 @@ class GroupRefused(Exception):
 
 def _grouped(model: TypedModel, target: Target, refused: Mapping[int, str] | None = None) -> Grouped:
     nodes = tuple(host_nodes(model))
-    return Grouped(model, nodes, CudaGrouper(model, nodes, target, refused or {}).found())
+    groups = CudaGrouper(model, nodes, target, refused or {}).found()
+    if checking():
+        from tract_cuda.program_check import check_groups
+
+        check_groups(model, groups)
+    return Grouped(model, nodes, groups)
 
 
 def _chosen(grouped: Grouped, target: Target) -> Chosen:
@@ -102,7 +107,15 @@ def _lowered(grouped: Grouped, target: Target) -> CudaProgram:
             lowering.host(node, why)
         if target.shows:
             lowering.show(group.nodes)
-    return lowering.program()
+    return _looked_through(lowering.program(), grouped.model)
+
+
+def _looked_through(program: CudaProgram, model: TypedModel) -> CudaProgram:
+    if checking():
+        from tract_cuda.program_check import check_program
+
+        check_program(program, model)
+    return program
 
 
 def _why_not(site: Site) -> str | None:
@@ -120,8 +133,11 @@ def _why_not(site: Site) -> str | None:
 
 def _planned(chosen: Chosen, target: Target) -> Planned:
     program = chosen.program
-    lives = lives_of([arena_of(step) for step in program.steps])
-    arena = plan_arena(program.arena, lives, lambda size: program.stage_of([size]), ALIGNMENT)
+    arena = plan_arena(program.arena, program.lives(), lambda size: program.stage_of([size]), ALIGNMENT)
+    if checking():
+        from tract_cuda.program_check import check_memory
+
+        check_memory(program, arena, chosen.model, ALIGNMENT)
     return Planned(chosen.model, chosen.nodes, chosen.groups, program, arena)
 
 

@@ -12,6 +12,7 @@ from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View, memory_order
 
 from tract_core.dims import Dim, TDim, ceil_div, product
+from tract_cuda.kernels.keep import KeepPlan
 from tract_cuda.kernels.map import MapPlan
 from tract_cuda.kernels.map_turned import SIDE, TurnedPlan
 from tract_cuda.kernels.positions import THREADS
@@ -57,6 +58,19 @@ def copy_launch(source: View, target: View, nodes: Sequence[int] = ()) -> Launch
     """A copy of a tensor, bit by bit."""
     bits = source.as_bits()
     return map_launch(Expression((bits.element,)), [bits], target.as_bits(), nodes)
+
+
+def keep_launch(source: View, kept: View, refused: View) -> Launch:
+    """A copy of a tensor that is not made where a kernel has said in ``refused`` that it did not do its work."""
+    pair = {"source": source.as_bits(), "kept": kept.as_bits()}
+    loops = collapsed(kept.shape, [one.strides for one in pair.values()]) or [StridedLoop(1, (0, 0))]
+    given: dict[str, View | Dim] = {"count": product(kept.shape), "refused": refused, **pair}
+    given |= {f"size{axis}": loop.size for axis, loop in enumerate(loops)}
+    for number, name in enumerate(pair):
+        given |= {f"{name}.{axis}": loop.strides[number] for axis, loop in enumerate(loops)}
+    return Launch.of(
+        KeepPlan(pair["kept"].element, len(loops)), [ceil_div(product(kept.shape), THREADS)], given, [kept]
+    )
 
 
 def is_multiple(size: Dim, of: int) -> bool:

@@ -23,7 +23,8 @@ from tract_cuda.compile import ALIGNMENT, compiled
 from tract_cuda.driver.device import Device, Function, Stream
 from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.lowering import Target
-from tract_cuda.program import Hosted, Launch
+from tract_cuda.program import Hosted, Launch, Repeat, launches_in
+from tract_cuda.program_text import kernels_text
 from tract_cuda.ptx import ptx_for
 from tract_cuda.segments import Segment, dying_after, may_refuse, pieces_of
 from tract_cuda.state import CudaState
@@ -44,12 +45,11 @@ class CudaPlan(TypedSimplePlan):
         self.dying = dying_after(self.pieces, self.outputs)
         self.segments = sum(isinstance(piece, Segment) for piece in self.pieces)
         self.may_refuse = any(isinstance(piece, Segment) and may_refuse(piece) for piece in self.pieces)
-        self.symbols = sorted({symbol for stage in self.program.stages for symbol in stage.symbols})
+        self.symbols = sorted(self.program.symbols())
         self.bodies = Bodies(lambda body: CudaPlan(body, device, target))
         self.function = cache(self._function)
-        for step in self.program.steps:
-            if isinstance(step, Launch):
-                self.function(step.kernel, False)
+        for step in launches_in(self.program.steps):
+            self.function(step.kernel, False)
         self._weights, self.constant_addresses = self._uploaded()
 
     def spawn(self) -> CudaState:
@@ -92,18 +92,18 @@ class CudaPlan(TypedSimplePlan):
     def _function(self, kernel: KernelPlan, wide: bool) -> Function:
         return self.device.function(ptx_for(kernel, self.target.arch, wide=wide))
 
-    def _uploaded(self) -> tuple[Any, list[int]]:
-        """All weights in one piece of memory of the device."""
-        arrays = [np.ascontiguousarray(array) for array in self.program.constants]
-        places, end = list[int](), 0
-        for array in arrays:
-            places.append(end)
+    def _uploaded(self) -> tuple[Any, dict[int, int]]:
+        """All weights that kernels read in one piece of memory of the device, and where each is, by its number."""
+        arrays = {number: np.ascontiguousarray(one) for number, one in self.program.read_constants().items()}
+        places, end = dict[int, int](), 0
+        for number, array in arrays.items():
+            places[number] = end
             end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
         memory = self.device.allocate(end)
-        for array, place in zip(arrays, places, strict=True):
+        for number, array in arrays.items():
             if array.nbytes:
-                self.device.write(memory.address + place, array)
-        return memory, [memory.address + place for place in places]
+                self.device.write(memory.address + places[number], array)
+        return memory, {number: memory.address + place for number, place in places.items()}
 
     def hosted(self) -> dict[int, str]:
         """The nodes that are left to the host, each with the reason."""
@@ -114,8 +114,8 @@ class CudaPlan(TypedSimplePlan):
         hosted = self.hosted()
         launched: dict[int, list[str]] = {}
         for step in self.program.steps:
-            if isinstance(step, Launch) and step.nodes:
-                launched.setdefault(step.nodes[0], []).append(step.kernel.name)
+            if isinstance(step, Launch | Repeat) and step.nodes:
+                launched.setdefault(step.nodes[0], []).append(kernels_text(step))
         for group in self.groups:
             first = group.nodes[0]
             if first in hosted:

@@ -10,17 +10,21 @@ from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
 _LOWERED: Final = (
-    *("axis", "broadcast", "check", "concat", "conv", "cumsum", "deconv", "downsample", "einsum", "fft"),
+    *("axis", "broadcast", "check", "concat", "const", "conv", "cumsum", "deconv", "downsample", "einsum", "fft"),
     *("gather", "grid_sample", "identity", "lrn", "one_hot", "pad", "pool", "quantize", "range", "recurrent"),
     *("resize", "scan", "scatter", "slice", "submodel", "tile", "topk", "trilu"),
 )
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 
-_KINDS: Final = ("attention", "conv", "einsum", "elementwise", "quantize", "rows")
+_KINDS: Final = ("attention", "blocks", "conv", "einsum", "elementwise", "quantize", "rows")
 """Modules of `tract_cuda.lower` that say which kernels compute groups of some kinds."""
 
 _GROUPS: Final = ("conv", "einsum", "quantize")
 """Modules of `tract_cuda.group` that say which groups begin with an operator."""
+
+
+_RECORDS: Final = ("blocks",)
+"""Modules of `tract_cuda.lower` that say how the blocks of an operator lie."""
 
 
 @hookimpl
@@ -36,10 +40,17 @@ def tract_runtimes() -> Mapping[str, RuntimeOffer]:
 
 
 @hookimpl
+def tract_commands() -> Mapping[str, str]:
+    """What shows programs and kernels."""
+    return {"cuda": "tract_cuda.cli.cuda:command"}
+
+
+@hookimpl
 def tract_tables() -> Mapping[str, str]:
     """What the compiler asks about operators."""
     return {
         "cuda": "tract_cuda.table:CUDA",
+        "cuda_blocks": "tract_cuda.table:BLOCKS",
         "cuda_groups": "tract_cuda.table:STARTS",
         "cuda_kinds": "tract_cuda.table:KINDS",
     }
@@ -49,6 +60,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     """How the compiler computes the operators of the core."""
     return {
         "cuda": [f"tract_cuda.lower.{family}" for family in _LOWERED],
+        "cuda_blocks": [f"tract_cuda.lower.{family}" for family in _RECORDS],
         "cuda_groups": [f"tract_cuda.group.{family}" for family in _GROUPS],
         "cuda_kinds": [f"tract_cuda.lower.{family}" for family in _KINDS],
     }

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
+from tract_llvm.language.types import ElementType
+from tract_llvm.program.keeping import Keeping
 from tract_llvm.program.views import Address, Kind, Storage, View
 
+from tract_core.compile.arena import Lives, lives_of
 from tract_core.dims import Dim
 from tract_core.dims.walk import symbols_of
 from tract_core.frozen import frozen
@@ -14,8 +18,22 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
 from tract_cuda.kernels.kernel import KernelPlan
 
-Argument = Address | Dim
+
+@frozen
+class EventualSize:
+    """A size, or `NOT_YET` as long as one of its symbols has no value, as the length of a stream that goes on."""
+
+    size: Dim
+
+
+NOT_YET: Final = -(1 << 30)
+"""Less than any size."""
+
+Argument = Address | Dim | EventualSize
 """The address of memory, or a size or position, in elements."""
+
+Given = View | Dim | EventualSize
+"""The same, with a tensor in the place of its address."""
 
 Grid = tuple[Dim, Dim, Dim]
 """How many blocks there are along x, y and z. Where one is 0, there is nothing to do."""
@@ -38,7 +56,7 @@ class Launch:
     def of(
         kernel: KernelPlan,
         grid: Sequence[Dim],
-        arguments: Mapping[str, View | Dim],
+        arguments: Mapping[str, Given],
         writes: Sequence[View],
         nodes: Sequence[int] = (),
     ) -> Launch:
@@ -52,9 +70,11 @@ class Launch:
         return Launch(kernel, (x, y, z), found, tuple(nodes), tuple(one.storage for one in writes))
 
     def dims(self) -> Iterator[Dim]:
-        """All sizes and offsets that it is launched with."""
+        """All sizes and offsets that it is launched with, and that have values then."""
         yield from self.grid
-        yield from (one.offset if isinstance(one, Address) else one for one in self.arguments)
+        for one in self.arguments:
+            if not isinstance(one, EventualSize):
+                yield one.offset if isinstance(one, Address) else one
 
 
 @frozen
@@ -89,7 +109,23 @@ class Shown:
     outlets: tuple[OutletId, ...]
 
 
-Step = Launch | Upload | Download | Hosted | Shown
+@frozen
+class Repeat:
+    """Steps that are done ``count`` times, one time behind the other. ``nodes``: what it computes.
+
+    ``index``: the symbol that tells its steps which time it is, from 0 on. No symbol of a model has its name.
+    """
+
+    count: Dim
+    index: str
+    steps: tuple[Work, ...]
+    nodes: tuple[int, ...]
+
+
+Work = Launch | Repeat
+"""What kernels do."""
+
+Step = Work | Upload | Download | Hosted | Shown
 
 
 @frozen
@@ -101,27 +137,96 @@ class RunStage:
 
 
 @frozen
+class KeptTensors:
+    """What a node keeps from turn to turn, in memory of the state. ``first``: the number of its first storage.
+
+    ``tensors``: what is in that one and in those that follow, zeros before the first turn. ``counts``: what the host
+    counts, by its symbol what it is behind a turn; 0 before the first one. ``keeping``: what both are as a snapshot,
+    the counts first.
+    """
+
+    node: int
+    first: int
+    tensors: tuple[tuple[ElementType, tuple[Dim, ...]], ...]
+    counts: tuple[tuple[str, Dim], ...]
+    keeping: Keeping
+
+
+def count_name(node: int, place: int) -> str:
+    """The name of the symbol for what the host counts for a node, which no symbol of a model has."""
+    return f"#count{node}.{place}"
+
+
+@frozen
 class CudaProgram:
     """``steps``: in order. ``arena``: the sizes in bytes of the storages of kind ARENA, by their numbers.
 
     ``constants``: the arrays of those of kind CONSTANT. ``stages``: the first one is the begin of the run.
+    ``kept``: what those of kind KEPT hold.
     """
 
     steps: tuple[Step, ...]
     arena: tuple[Dim, ...]
     constants: tuple[Array, ...]
     stages: tuple[RunStage, ...]
+    kept: tuple[KeptTensors, ...] = ()
 
     def stage_of(self, dims: Iterable[Dim]) -> int:
         """The number of the first stage from which on sizes have values."""
         wanted = frozenset(symbol for dim in dims for symbol in symbols_of(dim))
         return max((number for number, stage in enumerate(self.stages) if wanted & stage.symbols), default=0)
 
+    def symbols(self) -> frozenset[str]:
+        """The symbols on whose values launches depend."""
+        launched = (one for launch in launches_in(self.steps) for one in launch.arguments)
+        eventual = (symbols_of(one.size) for one in launched if isinstance(one, EventualSize))
+        return frozenset[str]().union(*(stage.symbols for stage in self.stages), *eventual)
+
+    def lives(self) -> Lives:
+        """From which step to which the content of each storage of the arena counts, those of loops counted one by one.
+
+        What a loop alone touches counts for a part of each time only.
+        """
+        touched, loops = list[list[int]](), list[tuple[int, int]]()
+        _add_lives(self.steps, touched, loops)
+        return lives_of(touched, loops=loops)
+
+    def read_constants(self) -> Mapping[int, Array]:
+        """The arrays that steps read, by their numbers; of others, they read a copy that lies in another way."""
+        storages = {storage for step in self.steps for storage in storages_of(step)}
+        return {n: array for n, array in enumerate(self.constants) if Storage(Kind.CONSTANT, n) in storages}
+
+
+def _add_lives(steps: Iterable[Step], touched: list[list[int]], loops: list[tuple[int, int]]) -> None:
+    for step in steps:
+        if not isinstance(step, Repeat):
+            touched.append(arena_of(step))
+            continue
+        begin, place = len(touched), len(loops)
+        _add_lives(step.steps, touched, loops)
+        if len(touched) > begin:
+            loops.insert(place, (begin, len(touched) - 1))
+
+
+def launches_in(steps: Iterable[Step]) -> Iterator[Launch]:
+    """The launches among some steps, those of loops once."""
+    for step in steps:
+        if isinstance(step, Launch):
+            yield step
+        elif isinstance(step, Repeat):
+            yield from launches_in(step.steps)
+
+
+def refuses(launch: Launch) -> bool:
+    """Whether a kernel may refuse to do its work: it is given where to say so, as ``status``."""
+    return any(one.name == "status" for one in launch.kernel.parameters)
+
 
 def storages_of(step: Step) -> tuple[Storage, ...]:
     """All memory of the device that a step touches."""
-    if isinstance(step, Launch):
-        return tuple(one.storage for one in step.arguments if isinstance(one, Address))
+    if isinstance(step, Launch | Repeat):
+        every = (one for launch in launches_in([step]) for one in launch.arguments)
+        return tuple(one.storage for one in every if isinstance(one, Address))
     return (step.view.storage,) if isinstance(step, Upload | Download) else ()
 
 

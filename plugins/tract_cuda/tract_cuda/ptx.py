@@ -56,13 +56,14 @@ def written(plan: KernelPlan, arch: Arch, *, wide: bool = False) -> Ptx:
 
     text = module_text(emit)
     (k,) = kernels
-    return Ptx(plan.name, ptx_of(_bounded(text, plan), arch), plan.threads, k.shared_bytes)
+    return Ptx(plan.name, ptx_of(_bounded(text, k), arch), plan.threads, k.shared_bytes)
 
 
-def _bounded(text: str, plan: KernelPlan) -> str:
+def _bounded(text: str, k: Kernel) -> str:
     """With the number of threads, which llvmlite has no attribute for: compilers share out registers by it."""
     head, body = text.split("nounwind", 1)
-    return f'{head}nounwind "nvvm.maxntid"="{plan.threads}"{body}'
+    blocks = f' "nvvm.minctasm"="{k.least_blocks}"' if k.least_blocks else ""
+    return f'{head}nounwind "nvvm.maxntid"="{k.threads}"{blocks}{body}'
 
 
 def ptx_of(text: str, arch: Arch) -> str:

@@ -10,7 +10,7 @@ from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import refuse_missing
 from tract_cuda.driver.device import MULTIPROCESSORS, Device, capability_of, device_of, memory_of
-from tract_cuda.driver.library import native
+from tract_cuda.driver.library import DriverError, native
 from tract_cuda.language.arch import ARCHS, Arch, arch_for, arch_named
 from tract_cuda.lowering import Target
 from tract_cuda.plan import CudaPlan
@@ -43,9 +43,11 @@ class CudaRuntime:
             driver = native()
             count = driver.number("cuDeviceGetCount")
             if self.device >= count:
-                return f"there is no GPU {self.device}, but {count}"
+                return f"there is no GPU {self.device}: there are {count}, counted from 0"
             handle = driver.number("cuDeviceGet", self.device)
             return _why_too_old(capability_of(driver, handle)) or _why_too_small(memory_of(driver, handle))
+        except DriverError as error:
+            return error.problem if error.hint is None else f"{error.problem}: {error.hint}"
         except RunError as error:
             return error.problem
 

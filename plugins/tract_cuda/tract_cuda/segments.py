@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tract_llvm.program.views import Kind
-
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
-from tract_cuda.program import Download, Hosted, Launch, Shown, Step, Upload, storages_of
+from tract_cuda.program import Download, Hosted, Shown, Step, Upload, Work, launches_in, refuses
 
-DeviceStep = Launch | Upload | Download
+DeviceStep = Work | Upload | Download
 
 
 @frozen
@@ -24,8 +22,7 @@ class Segment:
 
 def may_refuse(segment: Segment) -> bool:
     """Whether a kernel of the segment may refuse to do its work."""
-    storages = (one for step in segment.steps for one in storages_of(step))
-    return any(one.kind is Kind.STATUS for one in storages)
+    return any(refuses(launch) for launch in launches_in(segment.steps))
 
 
 Piece = Segment | Hosted | Shown

@@ -2,7 +2,8 @@
 
 ``cuda``: a function ``(op, site)`` that adds launches, or that adds nothing and says why there are none.
 ``cuda_kinds``: the same for groups, by their class. ``cuda_groups``: a function ``(op, grouping, node)`` that gives the
-group which begins with a node, or ``None``. What has no row is alone, or left to the host.
+group which begins with a node, or ``None``. What has no row is alone, or left to the host. ``cuda_blocks``: a function
+``(op)`` that says of an operator that unpacks bytes how blocks lie among these, or gives ``None``.
 """
 
 from __future__ import annotations
@@ -27,4 +28,11 @@ StartFn = Callable[[Any, Any, Any], Any]
 
 STARTS: TableKey[type, StartFn] = TableKey(
     "cuda_groups", "which group of kernels for GPUs begins with it", function_row
+)
+
+RecordFn = Callable[[Any], Any]
+"""``(op) -> record``: see `tract_cuda.blocks.BlockRecord`."""
+
+BLOCKS: TableKey[type, RecordFn] = TableKey(
+    "cuda_blocks", "how the blocks lie that an operator unpacks, for kernels for GPUs", function_row
 )

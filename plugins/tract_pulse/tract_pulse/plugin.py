@@ -11,6 +11,8 @@ from tract_core.plugins.index import read_index
 
 _OPERATORS: Final = ("concat", "delay", "mask", "pad", "past", "range")
 _NATIVE: Final = ("concat", "delay", "mask", "pad", "range")
+"""Modules of `tract_pulse.cpu` and of `tract_pulse.cuda`, one per family."""
+
 _FAMILIES: Final = (
     "axis",
     "bodies",
@@ -50,13 +52,14 @@ def tract_tables() -> Mapping[str, str]:
 
 
 def row_modules() -> Mapping[str, Sequence[str]]:
-    """Operators that keep something between pulses, also for the CPU runtime, and how those of the core stream."""
+    """Operators that keep something between pulses, also for compilers, and how those of the core stream."""
     operators = [f"tract_pulse.ops.{family}" for family in _OPERATORS]
     spelled = ["tract_pulse.nnef.stream"]
     native = [f"tract_pulse.cpu.{family}" for family in _NATIVE]
     return {
         **dict.fromkeys(("state", "cost", "axes"), operators),
         **dict.fromkeys(("cpu", "cpu_groups", "cpu_moves"), native),
+        "cuda": [f"tract_pulse.cuda.{family}" for family in _NATIVE],
         "pulse": [f"tract_pulse.rules.{family}" for family in _FAMILIES],
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
         **{table: [f"tract_pulse.squares.{family}" for family in families] for table, families in _SQUARES.items()},

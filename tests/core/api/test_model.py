@@ -66,7 +66,7 @@ def test_into_runnable_takes_options_and_runtimes(affine: Maker) -> None:
     runtime = runtime_for_name("cpu", threads=1)
     assert affine().into_runnable(runtime).runtime is runtime
     for wrong, message in (
-        (lambda model: model.into_runnable("metal"), "runtime 'metal' is not installed.*\n  hint: it will come with"),
+        (lambda model: model.into_runnable("quantum"), "runtime 'quantum' is not installed.*\n  hint: 'default'"),
         (lambda model: model.into_runnable("cpu", treads=1), "treads"),
         (lambda model: model.into_runnable(runtime, threads=1), "a Runtime has its options already"),
         (lambda model: model.into_runnable(3), "a runtime is asked for by its name"),

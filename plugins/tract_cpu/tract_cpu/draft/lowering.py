@@ -10,6 +10,7 @@ from typing import Any
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
+from tract_llvm.program.keeping import Keeping
 from tract_llvm.program.views import Kind, Storage, View
 
 from tract_core.data import DatumType
@@ -28,7 +29,6 @@ from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.lay_out.layout import Layout, PartOf, SameAs
 from tract_cpu.program.form import Blocked
-from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.places import TensorPart
 from tract_cpu.program.program import (
     HostStep,

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 from tract_llvm.language.types import BOOL, INDEX, ElementType
+from tract_llvm.program.keeping import Keeping
 from tract_llvm.program.views import View
 
 from tract_core.dims import product
@@ -34,7 +35,6 @@ from tract_cpu.lower.bodies import (
     repeat,
 )
 from tract_cpu.program.arguments import arguments
-from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.places import Move, TensorPart
 from tract_cpu.program.program import NativeStep, StepNumber
 from tract_cpu.table import MOVES

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from tract_llvm.program.views import Address, Kind, Storage
+from tract_llvm.program.check import Touched, constant_faults, order_faults, storage_faults
+from tract_llvm.program.views import Address, Kind, Storage, storage_text
 
 from tract_core.dims import symbols_of
 from tract_core.model.const import Const
@@ -29,7 +30,7 @@ from tract_cpu.program.program import (
     StepNumber,
     touched,
 )
-from tract_cpu.program.text import program_text, storage_text
+from tract_cpu.program.text import program_text
 
 _WRITTEN: Final = {Kind.ARENA, Kind.OUTPUT, Kind.HOST}
 """Memory in which nothing is before a step writes there."""
@@ -68,17 +69,17 @@ def _storages_that_are_not_there(program: Program, model: TypedModel) -> Iterato
         Kind.HOST: sum(len(step.results) for step in program.steps if isinstance(step, HostStep)),
         Kind.STATUS: 1,
     }
-    for place, step in enumerate(program.steps):
-        for storage in touched(step):
-            if not 0 <= storage.number < counts[storage.kind]:
-                yield f"step {place} mentions {storage_text(storage)}, of which there are {counts[storage.kind]}"
-        for storage in _written(step):
-            if storage.kind is Kind.CONSTANT:
-                yield f"step {place} writes to {storage_text(storage)}, which nobody may"
+    yield from storage_faults([_touched(step) for step in program.steps], counts)
+    yield from constant_faults(map(_written, program.steps))
+
+
+def _touched(step: Step) -> Touched:
+    """What a step reads and writes: what it only checks is a result too."""
+    return Touched(frozenset(touched(step)).difference(step.results), frozenset(step.results))
 
 
 def _written(step: Step) -> set[Storage]:
-    """The storages whose elements a kernel is given to write: what it only checks is a result too."""
+    """The storages whose elements a kernel is given to write."""
     if not isinstance(step, NativeStep):
         return set()
     return {one.storage for one in step.arguments if isinstance(one, Address)}.intersection(step.results)
@@ -86,13 +87,8 @@ def _written(step: Step) -> set[Storage]:
 
 def _read_before_written(program: Program) -> Iterator[str]:
     """What loops hand from one iteration to the next is written in front of them, too."""
-    written = set[Storage]()
-    for place, step in enumerate(program.steps):
-        reads = set(touched(step)) - set(step.results)
-        for storage in reads - written:
-            if storage.kind in _WRITTEN:
-                yield f"step {place} reads {storage_text(storage)}, to which no step before it writes"
-        written.update(step.results)
+    yield from order_faults([_touched(step) for step in program.steps], _WRITTEN)
+    written = {storage for step in program.steps for storage in step.results}
     for number, view in enumerate(program.outputs):
         if view is not None and view.storage.kind in _WRITTEN and view.storage not in written:
             yield f"output {number} is in {storage_text(view.storage)}, to which no step writes"

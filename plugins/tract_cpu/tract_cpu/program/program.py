@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from typing import ClassVar, Final
 
 from tract_llvm.language.types import ElementType
+from tract_llvm.program.keeping import Keeping
 from tract_llvm.program.views import Address, Kind, Storage, View
 
 from tract_core.dims import Dim, symbols_of
@@ -19,7 +20,6 @@ from tract_core.runtime.host import HostNode
 from tract_core.runtime.parts import BodyPath
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.program.form import Blocked
-from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.reads import Reads
 
 

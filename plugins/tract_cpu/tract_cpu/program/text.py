@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tract_llvm.elements.plan_text import plan_text
-from tract_llvm.program.views import Address, Storage, View, contiguous_strides
+from tract_llvm.program.views import Address, Storage, View, contiguous_strides, storage_text
 
 from tract_core.dims import Dim
 from tract_core.model.typed import TypedModel
@@ -114,11 +114,6 @@ def _argument(argument: Argument) -> str:
 def _moves(loop: ProgramLoop) -> str:
     found = [f"argument({one.place},{one.argument}) by {far}{' and back' * back}" for one, far, back in loop.moves]
     return "".join(f"; moves {one}" for one in found)
-
-
-def storage_text(storage: Storage) -> str:
-    """A piece of memory, by its kind and its number."""
-    return f"{storage.kind.value}[{storage.number}]"
 
 
 def _storages(storages: tuple[Storage, ...]) -> str:

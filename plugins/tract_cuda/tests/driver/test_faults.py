@@ -147,7 +147,7 @@ def test_a_lost_device_is_told_each_time(gpu: VirtualGpu, device: Device) -> Non
         plan_of(network(), device)
 
 
-FREES = re.compile("Free|Destroy|SetCurrent")
+FREES = re.compile("Free|Destroy|Current")
 """Functions that are called where objects go: nobody is there to be told, and what cannot be freed stays."""
 
 

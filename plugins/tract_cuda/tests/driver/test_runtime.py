@@ -37,7 +37,7 @@ def test_a_driver_that_is_too_old_says_which_is_wanted(named: pytest.MonkeyPatch
 
 def test_a_device_that_is_not_there(named: pytest.MonkeyPatch) -> None:
     assert CudaRuntime().why_unusable() is None
-    assert CudaRuntime(device=1).why_unusable() == "there is no GPU 1, but 1"
+    assert CudaRuntime(device=1).why_unusable() == "there is no GPU 1: there are 1, counted from 0"
 
 
 def test_a_device_that_is_too_old(named: pytest.MonkeyPatch) -> None:

@@ -36,13 +36,19 @@ def launch(
     *,
     shared: int = 0,
     written: Sequence[int] = (),
+    raced: bool = False,
     **options: Any,
 ) -> list[Array]:
-    """The arrays after the kernel ran. ``written``: which of them nobody wrote before."""
+    """The arrays after the kernel ran. ``written``: which of them nobody wrote before; ``raced``: look for races."""
     emulator = Emulator(text)
     copies = [aligned(one) for one in arrays]
     memory = [
-        Range(one.ctypes.data, one.nbytes, written=np.zeros(one.nbytes, np.uint8) if number in written else None)
+        Range(
+            one.ctypes.data,
+            one.nbytes,
+            written=np.zeros(one.nbytes, np.uint8) if number in written else None,
+            raced=raced,
+        )
         for number, one in enumerate(copies)
     ]
     places = [one.ctypes.data for one in copies]

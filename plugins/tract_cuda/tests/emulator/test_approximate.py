@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from ptx_texts import Array, elementwise
+from tract_cuda.testing.emulator.instructions.approximate import BOUNDS
 
 COUNT = 1024
 Bound = Callable[[Array, Array], Array]
@@ -25,8 +26,8 @@ def places(count: float) -> Bound:
 
 
 FUNCTIONS: dict[str, tuple[Array, Callable[[Array], Array], Bound]] = {
-    "ex2.approx.f32": (ANY, np.exp2, relative(2.0**-22)),
-    "ex2.approx.ftz.f32": (ANY, np.exp2, relative(2.0**-22)),
+    "ex2.approx.f32": (ANY, np.exp2, places(2)),
+    "ex2.approx.ftz.f32": (ANY, np.exp2, places(2)),
     "lg2.approx.f32": (
         POSITIVE,
         np.log2,
@@ -69,6 +70,30 @@ def test_quotients_by_large_numbers() -> None:
     found = elementwise("div.approx.f32 $y, $a, $b;", "f4", a, np.array([1.5e38, 2.0**120], "f4"))
     assert found[0] == 0
     assert found[1] > 0
+
+
+def test_quotients_by_large_numbers_have_signs_and_are_none_of_infinities() -> None:
+    a, b = np.array([-1, np.inf, -np.inf, np.nan, np.inf], "f4"), np.array([1.5e38] * 4 + [2.0**120], "f4")
+    found = elementwise("div.approx.f32 $y, $a, $b;", "f4", a, b)
+    np.testing.assert_array_equal(found, np.array([-0.0, np.nan, np.nan, np.nan, np.inf], "f4"))
+    assert np.signbit(found[0])
+    np.testing.assert_array_equal(elementwise("div.full.f32 $y, $a, $b;", "f4", a[1:3], b[1:3]), a[1:3])
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_nothing_is_promised_of_large_angles(name: str) -> None:
+    """Beyond 100 pi; up to there, the bound is that of far angles."""
+    x = np.linspace(50, 1000, COUNT, dtype="f4")
+    off = np.abs(elementwise(f"{name}.approx.f32 $y, $a;", "f4", x) - getattr(np, name)(x.astype("f8")))
+    promised = x <= 100 * np.pi
+    assert off[promised].max() <= 2.0**-14.7
+    assert off[~promised].max() > 0.1
+
+
+def test_every_bound_says_where_it_is_from() -> None:
+    assert all(bound.section.startswith(("9.7.3.", "9.7.4.")) for bound in BOUNDS.values())
+    named = {(name.split(".")[0], name.split(".")[-1]) for name in FUNCTIONS}
+    assert {key for key in BOUNDS if key[1] == "f32"} == named | {("div", "f32")}
 
 
 @pytest.mark.parametrize(

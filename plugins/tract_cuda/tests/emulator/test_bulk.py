@@ -67,3 +67,17 @@ xor.b32 %r4, %r4, 252; ld.shared.u32 %r5, [%r4]; mad.wide.u32 %d10, %r0, 4, %d1;
     np.testing.assert_array_equal(found[:64], np.arange(64) ^ 63)
     with pytest.raises(EmulationError, match=r"with no barrier between|written by nobody"):
         launch(kernel(re.sub("WAIT.*WAIT;", "", code), shared=1032), [X] * 4, 64, order=order)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (("[%d0], 1024,", "[%d0], -16,"), "which no allocation has|which ends before"),
+        (("[%d0],", "[%d0+16],"), "which no allocation has"),
+        (("bytes [%r1]", "bytes [%r2]"), "of shared memory, which ends before"),
+    ],
+)
+def test_copies_from_and_to_outside_end_the_launch_and_nothing_else(changed: tuple[str, str], message: str) -> None:
+    code = INIT + COPY.replace(*changed) + TRY
+    with pytest.raises(EmulationError, match=message):
+        launch(kernel(code, shared=1040), [X, X * 0, X, X], 256)

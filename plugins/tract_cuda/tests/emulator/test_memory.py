@@ -234,6 +234,57 @@ def test_other_numbers_of_threads_at_one_barrier() -> None:
     refused("bar.sync 16;", "with other numbers than may be: 16")
 
 
+# ---- races in global memory
+
+
+SPOT = "mov.u32 %r8, %ctaid.x; mad.lo.u32 %r9, %r8, 32, %r0; mad.wide.u32 %d10, %r9, 4, %d0;\n"
+"""%d10: the word of the thread, of which blocks have 32 each."""
+BESIDE = "mad.wide.u32 %d11, %r1, 4, %d0;\n"
+LOAD, STORE = "ld.global.u32 %r1, [{}];\n", "st.global.u32 [{}], %r9;\n"
+
+
+def raced(code: str, message: str, *, grid: int = 2, threads: int = 32, order: int = 0) -> None:
+    with pytest.raises(EmulationError, match=message):
+        launch(kernel(SPOT + code), [X.copy()] * 4, threads, grid, raced=True, order=order)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 7])
+@pytest.mark.parametrize("code", [STORE.format("%d0"), LOAD.format("%d0") + STORE.format("%d10")])
+def test_blocks_race_in_global_memory(code: str, order: int) -> None:
+    """The first block writes to where the other one is, whichever comes first."""
+    raced(f"setp.ne.u32 %p1, %r0, 0; @%p1 bra END;\n{code}END:", "which another block touches too", order=order)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 7])
+@pytest.mark.parametrize("code", [STORE.format("%d0"), LOAD.format("%d0") + STORE.format("%d10")])
+def test_threads_race_in_global_memory(code: str, order: int) -> None:
+    raced(code, "which thread [0-9]+ touches too, with no barrier between", grid=1, order=order)
+
+
+def test_many_readers_race_with_a_writer() -> None:
+    code = f"setp.eq.u32 %p1, %r8, 2; @!%p1 bra READ; bra WRITE;\nREAD: {LOAD.format('%d0')}bra END;\nWRITE: "
+    raced(f"{code}setp.eq.u32 %p2, %r0, 0; @%p2 st.global.u32 [%d0], %r9;\nEND:", "another block touches", grid=3)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "code",
+    [
+        LOAD.format("%d10") + STORE.format("%d10"),
+        LOAD.format("%d0"),
+        "red.global.add.u32 [%d0], %r9;",
+        f"{STORE.format('%d10')}bar.sync 0; xor.b32 %r1, %r9, 1; {BESIDE}{LOAD.format('%d11')}",
+        "cvt.u16.u32 %h1, %r9; mad.wide.u32 %d11, %r9, 2, %d0; st.global.u16 [%d11], %h1;",
+    ],
+)
+def test_what_is_no_race_in_global_memory(code: str, order: int) -> None:
+    launch(kernel(SPOT + code), [X.copy()] * 4, 32, 2, raced=True, order=order)
+
+
+def test_an_access_in_one_step_races_with_others() -> None:
+    raced(f"red.global.add.u32 [%d0], %r9;\n{LOAD.format('%d0')}", "touches too")
+
+
 # ---- atomics
 
 
@@ -329,6 +380,17 @@ def test_copies_of_less_than_all() -> None:
 
 def test_copies_from_outside() -> None:
     refused(f"{COPY}{START}", "which no allocation has", threads=17, shared=512)
+
+
+def test_copies_from_far_outside_end_the_launch_and_nothing_else() -> None:
+    far = "mov.u64 %d10, 64; cp.async.cg.shared.global [%r3], [%d10], 16;\n"
+    refused(f"{COPY}{far}cp.async.wait_all;", "it reads 1 bytes at 0x40, which no allocation has", shared=512)
+
+
+@pytest.mark.parametrize("count", [17, 0xFFFFFFF0])
+def test_copies_of_more_than_all(count: int) -> None:
+    code = f"{COPY}mov.u32 %r9, {count}; cp.async.cg.shared.global [%r3], [%d10], 16, %r9;\ncp.async.wait_all;"
+    refused(code, f"it copies {count} bytes at 0x[0-9a-f]+, of 16 at most", threads=16, shared=256)
 
 
 # ---- what never ends, and what gives up

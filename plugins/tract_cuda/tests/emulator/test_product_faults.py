@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tract_cuda.kernels.mma import MmaTile
+from tract_cuda.kernels.products.mma import MmaTile
 from tract_cuda.language.arch import arch_named
 from tract_cuda.lowering import Lowering, Target
 from tract_cuda.products.product import Product, add_tiles

@@ -12,7 +12,7 @@ from tract_cuda.compile import compiled
 from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.language.arch import arch_named
 from tract_cuda.lowering import Target
-from tract_cuda.program import CudaProgram, Download, Hosted, Launch, Upload
+from tract_cuda.program import CudaProgram, Download, Hosted, Launch, Repeat, Upload
 from tract_cuda.ptx import Ptx, written
 from tract_cuda.testing.emulator import Emulator, Range, aligned
 from tract_llvm.language.types import numpy_type
@@ -75,9 +75,20 @@ class Execution:
                 self._seen(step.view)[...] = values[step.outlet]
             elif isinstance(step, Download):
                 values[step.outlet] = self._seen(step.view).copy()
-            elif isinstance(step, Launch):
-                self._launch(step)
+            elif isinstance(step, Launch | Repeat):
+                self._work(step)
         return [values[outlet] for outlet in model.outputs]
+
+    def _work(self, step: Launch | Repeat) -> None:
+        if isinstance(step, Launch):
+            self._launch(step)
+            return
+        around = self.symbols
+        for iteration in range(evaluate(step.count, around)):
+            self.symbols = {**around, step.index: iteration}
+            for one in step.steps:
+                self._work(one)
+        self.symbols = around
 
     def put(self, storage: Storage, array: np.ndarray) -> None:
         """Have a storage hold the elements of an array."""

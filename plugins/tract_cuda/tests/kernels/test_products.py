@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from executed import SM_80, Execution, kernels_of, run
-from tract_cuda.kernels.mma import MmaTile
-from tract_cuda.kernels.tile import Tile
+from tract_cuda.kernels.products.mma import MmaTile
+from tract_cuda.kernels.products.tile import Tile
 from tract_cuda.lowering import Lowering, Target
 from tract_cuda.products.product import (
     FLAT,
@@ -204,3 +204,25 @@ def test_integers_are_exact(kind) -> None:
     (found,) = run(model, a, b)
     np.testing.assert_array_equal(found, a.astype("i8") @ b.astype("i8"))
     assert kernels_of(model)
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 2, 9), (1, 4, 2, 9), (3, 1, 1, 9), (1, 1, 2, 1), (3, 4, 1, 1)], ids=str)
+@pytest.mark.parametrize("rows", [2, 17])
+def test_operands_repeat_along_some_of_the_pairs_only(shape: tuple[int, ...], rows: int) -> None:
+    """As masks do along heads, and not along the batch."""
+    shape = tuple(rows if size == 2 else size for size in shape)
+    arrays = [matrix_of_whole_numbers(one) for one in ((3, rows, 4, 5), (3, 9, 4, 5), shape)]
+    model = TypedModel()
+    sources = [
+        model.add_source(f"x{number}", parse_typed_fact(f"{','.join(map(str, one.shape))},f32", model.symbols))
+        for number, one in enumerate(arrays)
+    ]
+    op = EinSum(AxesMapping.parse("bqhd,bkhd->bhqk"), DatumType.F32)
+    products = model.wire_node("products", op, sources[:2])
+    model.set_outputs(model.wire_node("masked", Add(), [*products, sources[2]]))
+    (found,) = run(model, *arrays)
+    np.testing.assert_array_equal(found, np.einsum("bqhd,bkhd->bhqk", *arrays[:2]) + arrays[2])
+
+
+def matrix_of_whole_numbers(shape: Sequence[int]) -> np.ndarray:
+    return np.random.default_rng(len(shape)).integers(-6, 7, shape).astype("f4")

@@ -10,10 +10,13 @@ from tract_cuda.testing.static_facts import facts, ptxas
 
 from tract_core.data import DatumType
 from tract_core.errors import RunError
+from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Div
 from tract_core.ops.cast import Cast
+from tract_core.ops.conv import Conv
 from tract_core.ops.elementwise import Erf, Exp, GeluExact, Sin
 from tract_core.ops.norm import RmsNorm
+from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import LogSoftmax, Softmax
 
@@ -34,8 +37,37 @@ REGISTERS = {
     "sum across": 64,
     "argmax": 48,
     "sum in pieces": 48,
+    "product in f64": 32,
+    "largest of pieces": 96,
+    "largest across": 40,
+    "mean of bytes": 16,
+    "softmax in pieces": 64,
+    "norm of any size": 32,
+    "norm f64": 32,
+    "conv 3x3": 88,
+    "conv 7x7 of 3 channels": 120,
+    "conv of any size": 40,
+    "conv in one dimension": 64,
+    "conv f16": 160,
+    "conv f16 of 3 channels": 120,
+    "conv bf16 in groups": 160,
+    "depthwise f32": 40,
+    "depthwise f16, 5x5": 48,
+    "window by window": 40,
 }
 """How many registers kernels have at most, on any architecture."""
+
+
+def conv(
+    kind: str, channels: tuple[int, int], window: tuple[int, ...], image: str, *, group: int = 1, step: int = 1
+) -> TypedModel:
+    """A convolution with a bias. ``channels``: in and out; ``image``: the sizes of the spatial axes."""
+    rank, (inputs, outputs) = len(window), channels
+    pads = Explicit(tuple(one // 2 for one in window), tuple(one // 2 for one in window))
+    spec = PoolSpec(DataFormat.NCHW, window, pads, (1,) * rank, (step,) * rank, inputs, outputs)
+    weights = ",".join(map(str, (outputs, inputs // group, *window)))
+    return one_node(Conv(spec, group=group), f"8,{inputs},{image},{kind}", f"{weights},{kind}", f"{outputs},{kind}")
+
 
 MODELS = {
     "exp f32": lambda: one_node(Exp(), "N,f32"),
@@ -52,6 +84,23 @@ MODELS = {
     "sum across": lambda: one_node(Reduce((0,), Reducer.SUM), "512,4096,f16"),
     "argmax": lambda: one_node(Reduce((1,), Reducer.ARG_MAX_FIRST), "32,32000,f32"),
     "sum in pieces": lambda: one_node(Reduce((0,), Reducer.SUM), "16777216,f32"),
+    "product in f64": lambda: one_node(Reduce((0, 2), Reducer.PROD), "8,64,A,f64"),
+    "largest of pieces": lambda: one_node(Reduce((0,), Reducer.MAX), "16777216,f16"),
+    "largest across": lambda: one_node(Reduce((1,), Reducer.ARG_MIN_LAST), "8,512,768,bf16"),
+    "mean of bytes": lambda: one_node(Reduce((2, 3), Reducer.SUM), "8,64,7,7,u8"),
+    "softmax in pieces": lambda: one_node(Softmax((0, 1)), "64,512,f16"),
+    "norm of any size": lambda: one_node(RmsNorm(1, 1e-5), "A,B,f32"),
+    "norm f64": lambda: one_node(RmsNorm(1, 1e-5), "16,1000,f64"),
+    "conv 3x3": lambda: conv("f32", (64, 64), (3, 3), "56,56"),
+    "conv 7x7 of 3 channels": lambda: conv("f32", (3, 64), (7, 7), "224,224", step=2),
+    "conv of any size": lambda: conv("f32", (64, 128), (3, 3), "H,W"),
+    "conv in one dimension": lambda: conv("f32", (80, 256), (3,), "300"),
+    "conv f16": lambda: conv("f16", (64, 64), (3, 3), "56,56"),
+    "conv f16 of 3 channels": lambda: conv("f16", (3, 64), (7, 7), "224,224", step=2),
+    "conv bf16 in groups": lambda: conv("bf16", (128, 256), (3, 3), "28,28", group=2),
+    "depthwise f32": lambda: conv("f32", (96, 96), (3, 3), "56,56", group=96),
+    "depthwise f16, 5x5": lambda: conv("f16", (240, 240), (5, 5), "28,28", group=240, step=2),
+    "window by window": lambda: conv("f32", (64, 128), (3, 3), "28,28", group=32),
 }
 
 

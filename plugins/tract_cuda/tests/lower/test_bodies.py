@@ -40,7 +40,7 @@ def exchanging() -> TypedModel:
 
 @pytest.mark.parametrize("chunk", [2, -2])
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_loops_are_written_out(count: int, chunk: int) -> None:
+def test_states_that_change_places(count: int, chunk: int) -> None:
     model = TypedModel()
     facts = (f"B,{2 * count},3,f32", "3,f32", "B,3,f32", "B,3,f32")
     inputs = [source(model, f"x{slot}", fact) for slot, fact in enumerate(facts)]

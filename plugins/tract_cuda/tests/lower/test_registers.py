@@ -10,7 +10,7 @@ from on_virtual import model_of
 from tract_cuda.compile import compiled
 from tract_cuda.language.arch import ARCHS, Arch
 from tract_cuda.lowering import Target
-from tract_cuda.program import Launch
+from tract_cuda.program import launches_in
 from tract_cuda.ptx import written
 from tract_cuda.testing.static_facts import facts, ptxas
 
@@ -60,7 +60,7 @@ MODELS: dict[str, tuple[int, Callable[[], TypedModel]]] = {
 @pytest.mark.parametrize("name", MODELS)
 def test_kernels_have_registers_enough(name: str, arch: Arch) -> None:
     most, make = MODELS[name]
-    kernels = {step.kernel for step in compiled(make(), Target(arch, 132)).program.steps if isinstance(step, Launch)}
+    kernels = {step.kernel for step in launches_in(compiled(make(), Target(arch, 132)).program.steps)}
     assert kernels
     for kernel in kernels:
         found = facts(written(kernel, arch), arch)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tract_core.errors import RunError
 from tract_core.plugins.keys import Array
-from tract_cuda.driver.library import Driver, native
+from tract_cuda.driver.library import Driver, DriverError, native
 from tract_cuda.ptx import Ptx
 
 MULTIPROCESSORS: Final = 16
@@ -25,6 +25,9 @@ MINOR: Final = 76
 
 _DYNAMIC_SHARED: Final = 8
 """The attribute of a function that says how much shared memory a launch may ask for."""
+
+_LOCAL: Final = 3
+"""The attribute of a function that says how much memory each thread has for what registers do not hold."""
 
 _PLAIN_SHARED: Final = 48 << 10
 """Bytes of shared memory that any kernel may have without asking."""
@@ -38,6 +41,15 @@ _UNTIMED: Final = 2
 
 _EXTERNAL: Final = 1
 """How an event is recorded by a graph, rather than being an edge in it."""
+
+_DEVICE_OF_POINTER: Final = 9
+"""The attribute of a pointer that says on which device its memory is."""
+
+_NOT_LIKE_IT: Final = 910
+"""The error of a graph that cannot become another one: they differ in more than numbers."""
+
+_RESULT_BYTES: Final = 24
+"""Of what the driver says of such an attempt: how it went, and two nodes."""
 
 _ERROR_LOG: Final = 5
 _ERROR_LOG_BYTES: Final = 6
@@ -68,6 +80,23 @@ class Device:
                 hint="start processes with multiprocessing's method 'spawn', or open the GPU after the fork",
             )
         self.driver.cuCtxSetCurrent(self._context)
+
+    @contextmanager
+    def inside(self) -> Generator[None]:
+        """The same for a while; then this thread is back where it was."""
+        self.driver.cuCtxPushCurrent(self._context)
+        try:
+            yield
+        finally:
+            self.driver.cuCtxPopCurrent(ctypes.byref(ctypes.c_uint64()))
+
+    def owner(self, address: int) -> int | None:
+        """The number of the device whose memory is there, as the driver counts them; ``None`` where it knows none."""
+        self.enter()
+        try:
+            return self.driver.number("cuPointerGetAttribute", _DEVICE_OF_POINTER, address)
+        except DriverError:
+            return None
 
     @property
     def name(self) -> str:
@@ -153,18 +182,19 @@ class Pinned:
             weakref.finalize(self, _free, device, "cuMemFreeHost", self.address)
 
     def array(self, dtype: Any, shape: Sequence[int]) -> Array:
-        """It as an array, which is good as long as this object is there."""
-        if not self.size:
+        """Its begin as an array, which is good as long as this object is there."""
+        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        if not size:
             return np.empty(shape, dtype)
-        held: Any = (ctypes.c_ubyte * self.size).from_address(self.address)
+        held: Any = (ctypes.c_ubyte * size).from_address(self.address)
         found: Array = np.frombuffer(held, np.uint8).view(dtype).reshape(shape)
         return found
 
 
 def _free(device: Device, function: str, address: int) -> None:
+    """Free something, at any time: in the middle of what this thread does on another device, which it goes on with."""
     if os.getpid() == device.process:
-        with suppress(RunError):  # a context that is lost has freed everything
-            device.enter()
+        with suppress(RunError), device.inside():  # a context that is lost has freed everything
             getattr(device.driver, function)(address)
 
 
@@ -173,6 +203,7 @@ class Function:
 
     def __init__(self, device: Device, ptx: Ptx) -> None:
         driver, log = device.driver, ctypes.create_string_buffer(_LOG_BYTES)
+        self._driver = driver
         self.name, self.threads, self.shared_bytes = ptx.name, ptx.threads, ptx.shared_bytes
         options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
         values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
@@ -184,6 +215,11 @@ class Function:
         self.handle = driver.handle("cuModuleGetFunction", self._module, ptx.name.encode())
         if self.shared_bytes > _PLAIN_SHARED:
             driver.cuFuncSetAttribute(self.handle, _DYNAMIC_SHARED, self.shared_bytes)
+
+    @property
+    def local_bytes(self) -> int:
+        """Of memory that each thread has for what has no room in registers, once the driver has compiled it."""
+        return self._driver.number("cuFuncGetAttribute", _LOCAL, self.handle)
 
 
 class Stream:
@@ -231,8 +267,12 @@ class Stream:
         self._driver.cuStreamSynchronize(self.handle)
 
     @contextmanager
-    def capture(self) -> Generator[Capture]:
-        """What is put into the stream here is not done, but becomes a graph."""
+    def capture(self, again: Graph | None = None) -> Generator[Capture]:
+        """What is put into the stream here is not done, but becomes a graph.
+
+        ``again``: one that nobody needs any more, nor is being done: it becomes the new one if it can, which takes less
+        time than making one.
+        """
         self.device.enter()
         self._driver.cuStreamBeginCapture(self.handle, _RELAXED)
         found = Capture()
@@ -241,7 +281,12 @@ class Stream:
         except BaseException:
             self._ended(quiet=True)
             raise
-        found.made = Graph(self.device, self._ended())
+        handle = self._ended()
+        if again is not None and again.becomes(handle):
+            self._driver.cuGraphDestroy(handle)
+            found.made = again
+        else:
+            found.made = Graph(self.device, handle)
 
     def _ended(self, *, quiet: bool = False) -> int:
         found = ctypes.c_uint64()
@@ -281,6 +326,18 @@ class Graph:
         self._driver = driver
         weakref.finalize(self, _free, device, "cuGraphExecDestroy", self.handle)
 
+    def becomes(self, handle: int) -> bool:
+        """Do what a captured graph does from now on, where that differs in numbers alone. Returns whether it does."""
+        said = ctypes.create_string_buffer(_RESULT_BYTES)
+        try:
+            self._driver.cuGraphExecUpdate(self.handle, handle, said)
+        except DriverError as error:
+            if error.code != _NOT_LIKE_IT:
+                self._driver.cuGraphDestroy(handle)
+                raise
+            return False
+        return True
+
     def launch(self, stream: Stream) -> None:
         """Have all of it done, behind what is in the stream."""
         stream.device.enter()
@@ -315,7 +372,16 @@ def memory_of(driver: Driver, handle: int) -> int:
     return driver.handle("cuDeviceTotalMem", handle)
 
 
-@cache
 def device_of(number: int) -> Device:
-    """The GPU of a number, opened once in a process. Raises DriverError where there is no driver, or no such GPU."""
+    """The GPU of a number, opened once in a process.
+
+    Raises DriverError where there is no driver, or no such GPU, RunError in a child of the process that opened it.
+    """
+    found = _opened(number)
+    found.enter()
+    return found
+
+
+@cache
+def _opened(number: int) -> Device:
     return Device(native(), number)

@@ -21,12 +21,14 @@ OLDEST: Final = 12000
 
 OUT_OF_MEMORY: Final = 2
 NO_DEVICE: Final = 100
+NOT_INITIALIZED: Final = 3
 
 LOST: Final = frozenset((214, 700, 702, 710, 714, 715, 716, 717, 718, 719))
 """Errors behind which a process can do nothing more on a device: its memory failed, or a kernel did what none may."""
 
 _HINTS: Final = {
     OUT_OF_MEMORY: "other programs may hold memory of the device: nvidia-smi shows them; or run with smaller sizes",
+    NOT_INITIALIZED: "the driver was made ready before this process was forked: start processes by 'spawn'",
     NO_DEVICE: "there is no GPU, or CUDA_VISIBLE_DEVICES hides it",
     **dict.fromkeys(LOST, "the context of this process is lost: a new process is needed"),
 }

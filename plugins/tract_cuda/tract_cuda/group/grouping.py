@@ -16,6 +16,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.axis import AxisOp
 from tract_core.runtime.host import HostNode
+from tract_cuda.group.blocks import packed_of
 from tract_cuda.group.groups import Alone, Elements, Host, Reduced
 from tract_cuda.lowering import Target
 from tract_cuda.table import CUDA, STARTS
@@ -77,6 +78,9 @@ class CudaGrouper(Walk):
 
     def _begun(self, node: TypedNode) -> Group | None:
         """The group that begins with a node whose types and sizes kernels know; ``None`` where there is no kernel."""
+        packed = packed_of(self.model, node)
+        if packed is not None:
+            return packed
         several = node.id not in self.refused
         start = self.model.registry[STARTS].find(type(node.op)) if several else None
         found = None if start is None else start(node.op, self, node)

@@ -10,6 +10,8 @@ from tract_llvm.fuse.region import Region
 from tract_core.compile.groups import Group
 from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
+from tract_cuda.blocks import BlockRecord
+from tract_cuda.kernels.blocks import BlockForm
 
 
 @frozen
@@ -26,6 +28,22 @@ class Host(Group):
 @frozen
 class Alone(Group):
     """One node, which has a kernel of its own, or several, or is a view."""
+
+
+@frozen
+class Packed(Group):
+    """One node whose result stays in blocks, which kernels unpack as they read.
+
+    ``form``: how numbers lie in these. ``record``: where its parts lie among bytes; ``None`` where they are the inputs
+    of a `DequantizeLinear`, which are part of the model.
+    """
+
+    form: BlockForm
+    record: BlockRecord | None
+
+    def notes(self, model: TypedModel) -> Iterator[str]:
+        """How long blocks are, and of what."""
+        yield f"blocks of {self.form.length} {self.form.codes.name}, with a scale in {self.form.scale.name}"
 
 
 @frozen

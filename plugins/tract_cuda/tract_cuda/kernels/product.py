@@ -10,6 +10,7 @@ from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
+from tract_cuda.kernels.blocks import BlockForm
 from tract_cuda.kernels.positions import place, strided
 from tract_cuda.kernels.sums import results
 from tract_cuda.kernels.windows import Windows
@@ -27,12 +28,27 @@ def parameters_of(
     return (*sizes("size", AXES), Parameter("depth"), *further, *factors, *results(expression, AXES))
 
 
+def parameters_in_blocks(left: ElementType, form: BlockForm, expression: Expression) -> tuple[Parameter, ...]:
+    """The same where the right factor lies in blocks: its strides along the depth are those of a block."""
+    return parameters_of(left, form.unit, expression, _about_blocks(form))
+
+
 def parameters_of_tiles(
-    left: ElementType, right: ElementType, expression: Expression, windows: Windows | None
+    left: ElementType,
+    right: ElementType,
+    expression: Expression,
+    windows: Windows | None,
+    blocks: BlockForm | None = None,
 ) -> tuple[Parameter, ...]:
     """The same for tiles: with the size of a part of the depth, how far apart their results are, and the windows."""
     along = () if windows is None else windows.parameters
-    return parameters_of(left, right, expression, (Parameter("part"), Parameter("apart"), *along))
+    about = () if blocks is None else _about_blocks(blocks)
+    return parameters_of(left, right, expression, (Parameter("part"), Parameter("apart"), *along, *about))
+
+
+def _about_blocks(form: BlockForm) -> tuple[Parameter, ...]:
+    """What blocks have beside their codes, each with its strides."""
+    return tuple(one for name, element in form.parts() for one in strided(name, element, AXES))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,9 +48,10 @@ class PiecesPlan:
 
     @property
     def parameters(self) -> Sequence[Parameter]:
-        """Those of the program; ``piece``: how many vectors a piece has; ``kept``: where it is laid down."""
+        """Those of the program but its results; ``piece``: vectors of a piece; ``kept``: where it is laid down."""
+        later = {f"tensor{tensor}" for _, tensor in self.rows.results}
         kept = [Parameter(name, element) for name, element in kept_of(self.rows)]
-        return (*self.rows.parameters, Parameter("piece"), *kept)
+        return (*(one for one in self.rows.parameters if one.name not in later), Parameter("piece"), *kept)
 
     def emit(self, k: Kernel) -> None:
         """Each block goes through its piece of its rows."""

@@ -17,6 +17,8 @@ _ALONG = ("input", "positions", "stride", "dilation", "before", "step")
 class Windows:
     """A matrix [groups, batch and positions, window and channels of a group], of data with channels side by side.
 
+    Or [batch, positions, window and channels], where there is one group.
+
     ``window``: its sizes along the spatial axes. ``whole``: whether what a tile has of the depth is always one position
     of the window.
     """
@@ -26,20 +28,21 @@ class Windows:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """How many channels a group has; elements from one of the batch to the next; and along spatial axes.
+        """How many channels a group has; elements from one pair, and one of the batch, to the next; along spatial axes.
 
         These are: the size of the data, how many positions there are, the steps of windows, and in them, the padding,
         and elements from one position of the data to the next.
         """
         along = [sizes(f"window.{name}", len(self.window)) for name in _ALONG]
-        return (Parameter("window.channels"), Parameter("window.batch"), *(one for group in along for one in group))
+        steps = (Parameter("window.channels"), Parameter("window.pair"), Parameter("window.batch"))
+        return (*steps, *(one for group in along for one in group))
 
-    def opened(self, k: Kernel, group: Value, rows: Sequence[Value]) -> OpenWindows:
-        """For the rows that a thread reads."""
+    def opened(self, k: Kernel, pair: Value, rows: Sequence[Value]) -> OpenWindows:
+        """For the rows of a pair that a thread reads."""
         found = list[_Row]()
         for row in rows:
             batch, *spots = k.spot(row, [row, *k.sizes("window.positions", len(self.window))])
-            begin = batch * k.size("window.batch") + group * k.size("window.channels")
+            begin = batch * k.size("window.batch") + pair * k.size("window.pair")
             along = [
                 spot * k.size(f"window.stride{axis}") - k.size(f"window.before{axis}")
                 for axis, spot in enumerate(spots)

@@ -49,6 +49,7 @@ class Kernel(Function):
     """One kernel, while it is written.
 
     ``arch``: what for. ``threads``: of a block. ``shared_bytes``: of the shared memory that it asked for so far.
+    ``least_blocks``: for how many blocks on a multiprocessor registers have to do; 0 where the driver chooses.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Kernel(Function):
         super().__init__(module, name, PTX, kinds)
         self.function.calling_convention = "ptx_kernel"
         self.function.attributes.alignstack = 0
-        self.arch, self.threads, self.shared_bytes = arch, threads, 0
+        self.arch, self.threads, self.shared_bytes, self.least_blocks = arch, threads, 0, 0
         self._places = {one.name: place for place, one in enumerate(parameters)}
         self._elements = {one.name: one.element for one in parameters}
         self._shared: Any = None

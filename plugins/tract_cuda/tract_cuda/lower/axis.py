@@ -20,7 +20,7 @@ def lower_axes(op: AxisOp, site: Site) -> None:
         site.place(x.transposed(op.permutation(len(x.shape))))
         return
     if isinstance(op, AddAxis | RmAxis):
-        site.place(_with_ones(op, x))
+        site.place(with_ones(op, x))
         return
     shape = tuple(site.node.facts[0].shape)
     found = x.shaped(shape) or site.lowering.compact(x).shaped(shape)
@@ -28,7 +28,8 @@ def lower_axes(op: AxisOp, site: Site) -> None:
     site.place(found)
 
 
-def _with_ones(op: AddAxis | RmAxis, x: View) -> View:
+def with_ones(op: AddAxis | RmAxis, x: View) -> View:
+    """With one more axis of size 1, or one less."""
     shape, strides = list(x.shape), list(x.strides)
     if isinstance(op, AddAxis):
         shape.insert(op.axis, 1)

@@ -180,49 +180,71 @@ def _named(operands: Sequence[View]) -> dict[str, View]:
 # ---- as products
 
 
+@frozen
+class _Cut:
+    """What pairs of matrices and their rows are: ``groups`` and all positions; or the batch and the positions of each.
+
+    ``by_batch``: the latter, of one group.
+    """
+
+    groups: int
+    by_batch: bool
+
+    @staticmethod
+    def of(groups: int, operands: Sequence[View]) -> _Cut:
+        """By the batch where operands lie as matrices only so, as they are the same for all of the batch."""
+        whole, batch = _Cut(groups, by_batch=False), _Cut(groups, by_batch=True)
+        fits = [all(cut.matrices(one) is not None for one in operands) for cut in (whole, batch)]
+        return batch if groups == 1 and fits == [False, True] else whole
+
+    def matrices(self, view: View) -> View | None:
+        """A tensor [batch, spatial ..., channels] as [pairs, rows, channels]; ``None`` where it lies in another way."""
+        first = int(self.by_batch)
+        rows = collapsed(view.shape[first:-1], [view.strides[first:-1]])
+        if len(rows) > 1:
+            return None
+        each, step, along = view.shape[-1] // self.groups, view.strides[-1], rows[0].strides[0] if rows else 0
+        pairs, apart = (view.shape[0], view.strides[0]) if self.by_batch else (self.groups, step * each)
+        return replace(view, shape=(pairs, product(view.shape[first:-1]), each), strides=(apart, along, step))
+
+    def found(self, lowering: Lowering, view: View) -> View:
+        """The same, of a copy where it is to be."""
+        found = self.matrices(view) or self.matrices(lowering.compact(view))
+        assert found is not None, "what has no gaps goes on from axis to axis"
+        return found
+
+
 def _as_product(site: Site, parts: Parts, sums: ElementType, behind: Chain) -> None:
-    """[groups, positions, window and channels] times [groups, window and channels, outputs]."""
-    lowering, groups = site.lowering, parts.groups
-    rows, depth = product(parts.shape[:-1]), product(parts.window) * parts.each
-    right, each = _packed(lowering, parts, depth), parts.outputs // groups
-    columns = (groups, rows, each)
-    operands = tuple(_of_groups(lowering, view, columns, each) for view in operands_of(site, parts, behind))
-    flat = _positions(site, parts, rows)
+    """[groups, positions, window and channels] times [groups, window and channels, outputs]; or by the batch."""
+    lowering, operands = site.lowering, operands_of(site, parts, behind)
+    cut = _Cut.of(parts.groups, operands)
+    flat = _positions(parts)
     data = parts.data if parts.data.strides[-1] == 1 else lowering.compact(parts.data)
-    result = placed_result(site, parts, behind)
-    shaped = replace(result, shape=columns, strides=(each, parts.outputs, 1))
-    left, windows = (data, _windows(parts, data)) if flat is None else (flat, None)
-    found = Product(left, right, operands, shaped, sums, behind.expression, windows)
+    left, windows = (data, _windows(parts, data, cut)) if flat is None else (cut.found(lowering, flat), None)
+    result = cut.found(lowering, placed_result(site, parts, behind))
+    right = _packed(lowering, parts, product(parts.window) * parts.each)
+    if cut.by_batch:
+        right = replace(right, shape=(result.shape[0], *right.shape[1:]), strides=(0, *right.strides[1:]))
+    behind_it = tuple(cut.found(lowering, one) for one in operands)
+    found = Product(left, right, behind_it, result, sums, behind.expression, windows)
     add_product(lowering, found, site.group.nodes)
 
 
-def _of_groups(lowering: Lowering, view: View, shape: tuple[Dim, ...], each: Dim) -> View:
-    """An operand in the shape of the result as [groups, rows, outputs of a group]."""
-    rows = collapsed(view.shape[:-1], [view.strides[:-1]])
-    if len(rows) > 1:
-        view = lowering.compact(view)
-        rows = collapsed(view.shape[:-1], [view.strides[:-1]])
-    step, along = view.strides[-1], rows[0].strides[0] if rows else 0
-    return replace(view, shape=shape, strides=(step * each, along, step))
-
-
-def _positions(site: Site, parts: Parts, rows: Dim) -> View | None:
-    """The windows as [groups, positions, channels], where each is one position; ``None`` for others."""
-    lowering, data = site.lowering, parts.data
+def _positions(parts: Parts) -> View | None:
+    """The windows as [batch, spatial ..., channels], where each is one position; ``None`` for others."""
+    data = parts.data
     if any(axis.window.kernel != 1 or axis.before != 0 or axis.after != 0 for axis in parts.axes):
         return None
     for number, axis in enumerate(parts.axes, start=1):
         data = data.part(number, 0, axis.output, axis.window.stride)
-    flat = data.shaped((rows, data.shape[-1])) or lowering.compact(data).shaped((rows, data.shape[-1]))
-    assert flat is not None, "what has no gaps has any shape"
-    step = flat.strides[1]
-    return replace(flat, shape=(parts.groups, rows, parts.each), strides=(parts.each * step, flat.strides[0], step))
+    return data
 
 
-def _windows(parts: Parts, data: View) -> WindowsOf:
+def _windows(parts: Parts, data: View, cut: _Cut) -> WindowsOf:
     """How the windows are read. ``data``: with its channels side by side."""
     steps = {f"step{number}": data.strides[1 + number] for number in range(len(parts.axes))}
-    given = {"batch": data.strides[0]} | _told(parts) | steps
+    given = {"batch": data.strides[0], "pair": data.strides[0] if cut.by_batch else parts.each}
+    given |= _told(parts) | steps
     return WindowsOf(parts.window, parts.each, {f"window.{name}": value for name, value in given.items()})
 
 

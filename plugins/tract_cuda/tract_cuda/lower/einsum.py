@@ -16,6 +16,7 @@ from tract_core.ops.einsum import EinSum
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.einsum import product_of, sums_of
 from tract_cuda.group.groups import Products
+from tract_cuda.lower.blocks import block_factor
 from tract_cuda.lowering import Lowering, Site
 from tract_cuda.products.choose import add_product
 from tract_cuda.products.product import Product
@@ -64,20 +65,24 @@ def lower_product(op: EinSum, site: Site, behind: Chain) -> None:
     shapes, (output,) = stretched_shapes(op, facts), op.axes.outputs
     axes, shape = ProductAxes.of(op, shapes), tuple(lowering.model.outlet_fact(site.outlet).shape)
     sizes = _sizes(op, axes, shapes) | dict(zip(output, shape, strict=True))
-    views = [view.stretched(one) for view, one in zip(site.inputs(), shapes, strict=True)]
+    packed = block_factor(op, site, axes, sizes)
+    axes = axes if packed is None else packed.axes
 
     def factor(number: int, *groups: str) -> View:
-        return _matrices(lowering, views[number], op.axes.inputs[number], groups, sizes)
+        view = lowering.view(site.node.inputs[number]).stretched(shapes[number])
+        return _matrices(lowering, view, op.axes.inputs[number], groups, sizes)
 
     left = factor(axes.left, axes.pairs, axes.rows, axes.inner)
-    right = factor(axes.right, axes.pairs, axes.inner, axes.columns)
+    right = factor(axes.right, axes.pairs, axes.inner, axes.columns) if packed is None else packed.view
     groups = (axes.pairs, axes.rows, axes.columns)
     whole = (lowering.view(one).stretched(shape) for one in behind.operands)
     operands = tuple(_matrices(lowering, one, output, groups, sizes) for one in whole)
     sums = sums_of(op)
     assert sums is not None, "it was looked at"
     result = _result(lowering, behind, output, groups, sizes)
-    add_product(lowering, Product(left, right, operands, result, sums, behind.expression), site.group.nodes)
+    blocks = None if packed is None else packed.blocks
+    product = Product(left, right, operands, result, sums, behind.expression, blocks=blocks)
+    add_product(lowering, product, site.group.nodes)
 
 
 def _sizes(op: EinSum, axes: ProductAxes, shapes: Sequence[Sequence[Dim]]) -> dict[str, Dim]:
@@ -95,10 +100,14 @@ def _matrices(lowering: Lowering, view: View, term: str, groups: Sequence[str], 
     order = [name for group in groups for name in group if name in strides]
     order += [name for name in term if name not in order]  # of size 1
     turned = view.transposed([term.index(name) for name in order])
-    compact = lowering.compact(_unrepeated(turned))
-    again = dict(zip(order, compact.strides, strict=True))
-    again |= {name: 0 for name, stride in strides.items() if stride == 0}
-    found = _grouped(compact, again, groups, sizes)
+    repeated = {name: 0 for name, stride in strides.items() if stride == 0}
+    # All of it where it repeats along some axes of a group only, as a mask does along heads and not along the batch
+    for kept, also in ((_unrepeated(turned), repeated), (turned, {})):
+        steps = View.contiguous(kept.storage, kept.element, kept.shape).strides
+        again = dict(zip(order, steps, strict=True)) | also
+        if _grouped(kept, again, groups, sizes) is not None:
+            found = _grouped(lowering.compact(kept), again, groups, sizes)
+            break
     assert found is not None, "axes that lie in order go on from one to the next"
     return found
 

@@ -12,6 +12,7 @@ from tract_core.frozen import frozen
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.plugins.tables import Rows
 from tract_cuda.kernels.gather import GatherPlan, InsidePlan
+from tract_cuda.lower.blocks import lower_slices
 from tract_cuda.lowering import Site
 from tract_cuda.positions import in_vectors, launch_over, loops_over
 from tract_cuda.table import CUDA
@@ -52,6 +53,10 @@ def spread(numbers: View, before: int, after: int, shape: Sequence[Dim]) -> View
 @ROWS.row(CUDA, Gather)
 def lower_gather(op: Gather, site: Site) -> None:
     """The axes of the numbers are where that was which is picked from."""
+    tensor = site.lowering.in_blocks(site.node.inputs[0])
+    if tensor is not None and tensor.axis != op.axis and not _may_be_empty(tensor.shape):
+        lower_slices(op, site, tensor)
+        return
     x, numbers = site.inputs()
     (result,) = site.results()
     axis, added = op.axis, len(numbers.shape)

@@ -49,6 +49,9 @@ SHARED: Final = 32 << 10
 LITTLE_CODE: Final = 4
 """How much code there is for an element where a thread reads more of them before it computes with them."""
 
+MANY_LANES: Final = 8
+"""Where vectors have so many, blocks have half of the threads they may have: each of all has 64 registers only."""
+
 LEAST_OF_PIECE: Final = 8
 """How many vectors a thread has at least of a piece of a row."""
 
@@ -94,7 +97,9 @@ def add_rows(
     shape = (pieces, product(one.size for one in single.outer))
     kept: dict[str, View] = {name: lowering.scratch(element, shape) for name, element in kept_of(plan)}
     piece = ceil_div(loops.count, pieces)
-    lowering.launch(PiecesPlan(plan), [blocks, pieces], {**given, **kept, "piece": piece}, list(kept.values()), nodes)
+    first, told = PiecesPlan(plan), {**given, **kept, "piece": piece}
+    taken = {one.name: told[one.name] for one in first.parameters}
+    lowering.launch(first, [blocks, pieces], taken, list(kept.values()), nodes)
     merged, blocks = MergedPlan(program.plan(single)), ceil_div(single.rows, single.spread.rows)
     lowering.launch(merged, [blocks], {**single.given(), **kept}, program.results, nodes)
 
@@ -289,7 +294,7 @@ class _Machine:
             return Spread(BLOCK, 1, lanes, across=False)
         few = isinstance(rows, int) and rows <= 2 * self.multiprocessors
         wanted = count if few or count <= WARP else max(WARP, -(-count // FEW_VECTORS))
-        parts = min(_power(wanted), MOST_THREADS)
+        parts = min(_power(wanted), MOST_THREADS // 2 if lanes >= MANY_LANES else MOST_THREADS)
         return Spread(parts, max(1, BLOCK // parts), lanes, across=False)
 
     def across(self, rows: Dim, count: Dim, lanes: int) -> Spread:

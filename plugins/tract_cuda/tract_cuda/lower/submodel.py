@@ -16,15 +16,12 @@ def lower_submodel(op: SubmodelOp, site: Site) -> str | None:
     """The launches of its nodes, where none of them is left to the host."""
     facts = [site.lowering.model.outlet_fact(outlet) for outlet in site.node.inputs]
     try:
-        body = Body.of(site, op.model, op.sizes(facts))
+        with site.lowering.attempt():
+            body = Body.of(site, op.model, op.sizes(facts), site.inputs())
     except Unfit as error:
         return str(error)
-    inputs, inside = site.inputs(), body.inside(site)
-    for slot, view in enumerate(inputs):
-        target = inside.input(slot)
-        if target is not None:
-            site.lowering.copy(view, target, site.group.nodes)
+    results = site.results()
+    inside = body.inside(site, dict(enumerate(results)))
     inside.add()
-    for slot, result in enumerate(site.results()):
-        site.lowering.copy(inside.output(slot, inputs), result, site.group.nodes)
+    inside.deliver({slot: [result] for slot, result in enumerate(results)})
     return None

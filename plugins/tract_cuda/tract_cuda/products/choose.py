@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tract_cuda.lowering import Lowering
 from tract_cuda.products.measured import measured
-from tract_cuda.products.product import Product, add_dots, add_tiles, add_vectors, by_rule
+from tract_cuda.products.product import Product, add_dots, add_tiles, add_vectors, add_vectors_in_blocks, by_rule
 
 _TILED_BITS = (32, 64)
 """Of the types in which tiles sum."""
@@ -20,10 +20,11 @@ def add_product(lowering: Lowering, product: Product, nodes: Sequence[int]) -> N
     if product.sums.bits not in _TILED_BITS and product.windows is None:
         add_dots(lowering, product, nodes)
         return
+    target = lowering.target
     rows = product.result.shape[1]
     if isinstance(rows, int) and rows <= MOST_ROWS and product.windows is None:
-        add_vectors(lowering, product, nodes)
+        add = add_vectors if product.blocks is None else add_vectors_in_blocks
+        add(lowering, product, nodes)
         return
-    target = lowering.target
     choice = measured(product, target.arch) or by_rule(product, target.multiprocessors)
     add_tiles(lowering, product, choice, nodes)

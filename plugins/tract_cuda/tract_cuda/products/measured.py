@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tract_cuda.kernels.mma import MmaTile
-from tract_cuda.kernels.tile import Tile
+from tract_cuda.kernels.products.mma import MmaTile
+from tract_cuda.kernels.products.tile import Tile
 from tract_cuda.language.arch import Arch
 from tract_cuda.products.product import AnyTile, Choice, Product, fits_tensor_cores
 
@@ -28,9 +28,9 @@ def measured(product: Product, arch: Arch) -> Choice | None:
 
 
 def key_of(product: Product) -> str | None:
-    """What products are told from each other by; ``None`` where a size is not known before the run."""
+    """What products are told from each other by; ``None`` where a size is not known before the run, and for blocks."""
     sizes = (*product.result.shape, product.depth)
-    if not all(isinstance(one, int) for one in sizes):
+    if product.blocks is not None or not all(isinstance(one, int) for one in sizes):
         return None
     left = "windows" if product.windows is not None else _lies(inner=product.inner_left)
     cores = ("cores",) if fits_tensor_cores(product) else ()

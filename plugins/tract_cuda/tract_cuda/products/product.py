@@ -12,12 +12,16 @@ from tract_llvm.program.views import View
 from tract_core.dims import Dim, ceil_div
 from tract_core.dims import product as product_of
 from tract_core.frozen import frozen
-from tract_cuda.kernels.dot import DotPlan
-from tract_cuda.kernels.merge import MergePlan
-from tract_cuda.kernels.mma import MmaPlan, MmaTile
+from tract_cuda.kernels.blocks import BlockForm
+from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.kernels.product import AXES
-from tract_cuda.kernels.tile import Tile, TilePlan
-from tract_cuda.kernels.vector import VectorPlan
+from tract_cuda.kernels.products.dot import DotPlan
+from tract_cuda.kernels.products.merge import MergePlan
+from tract_cuda.kernels.products.mma import MmaPlan, MmaTile
+from tract_cuda.kernels.products.mma_blocks import MmaBlocksPlan
+from tract_cuda.kernels.products.tile import Tile, TilePlan
+from tract_cuda.kernels.products.vector import VectorPlan
+from tract_cuda.kernels.products.vector_blocks import VectorBlocksPlan
 from tract_cuda.kernels.windows import Windows
 from tract_cuda.language.matrices import HALVES
 from tract_cuda.lowering import Lowering
@@ -34,6 +38,14 @@ TILES: Final = (
 
 FLAT: Final = Tile(16, 64, 32, 1, 4)
 """For few rows."""
+
+BLOCK_TILES: Final = (
+    Tile(128, 64, 32, 8, 4),
+    Tile(64, 64, 32, 4, 4),
+    Tile(32, 64, 32, 2, 4),
+    Tile(32, 32, 32, 2, 2),
+)
+"""The same where the right factor lies in blocks, whose words are unpacked whole."""
 
 OTHERS: Final = (
     Tile(64, 128, 8, 4, 8),
@@ -74,7 +86,7 @@ OTHERS_MMA: Final = (
 )
 """What is measured beside these, of halves."""
 
-_STEPS: Final = ("window.step", "window.batch")
+_STEPS: Final = ("window.step", "window.batch", "window.pair")
 """How arguments of windows begin that are steps in memory."""
 
 _SHORTEST: Final = 128
@@ -82,6 +94,9 @@ _SHORTEST: Final = 128
 
 _MOST_PARTS: Final = 64
 """Of the depth, as the rule has it: what each of them sums is added up once more."""
+
+_LEAST_WARPS: Final = 8
+"""Of a multiprocessor, that it always has something to read."""
 
 _SMALLEST_BITS: Final = 16
 _LARGEST_BITS: Final = 64
@@ -106,13 +121,35 @@ class WindowsOf:
 
 
 @frozen
+class BlocksOf:
+    """How a right factor lies in blocks of a ``form`` along its ``depth``.
+
+    ``others``: what blocks have beside their codes, as the form names it: [pairs, blocks, columns].
+    """
+
+    form: BlockForm
+    depth: Dim
+    others: tuple[View, ...]
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether the last block may be a short one."""
+        return not is_multiple(self.depth, self.form.length)
+
+    def named(self) -> dict[str, View]:
+        """What blocks have beside their codes, by name."""
+        return {name: view for (name, _), view in zip(self.form.parts(), self.others, strict=True)}
+
+
+@frozen
 class Product:
     """A product of matrices, for many pairs of them, and what is computed of each element of the result.
 
     ``left``: [pairs, rows, depth]; ``right``: [pairs, depth, columns]; ``operands``, ``result``: [pairs, rows,
     columns]; the factors and operands with any strides, 0 among them. ``sums``: in which type products are summed.
     ``expression``: its first input is the sum, rounded to that type; the others are the operands. ``windows``: how the
-    left factor is read where it is the windows of a convolution; its view is the data then.
+    left factor is read where it is the windows of a convolution; its view is the data then. ``blocks``: how the right
+    factor lies where that is in blocks; its view is [pairs, blocks, columns] of the begins of their codes then.
     """
 
     left: View
@@ -122,11 +159,12 @@ class Product:
     sums: ElementType
     expression: Expression
     windows: WindowsOf | None = None
+    blocks: BlocksOf | None = None
 
     @property
     def depth(self) -> Dim:
         """How many products each sum has."""
-        return self.right.shape[1]
+        return self.right.shape[1] if self.blocks is None else self.blocks.depth
 
     @property
     def inner_left(self) -> bool:
@@ -136,7 +174,7 @@ class Product:
     @property
     def inner_right(self) -> bool:
         """Whether the right factor does, and not with its columns side by side, too."""
-        return self.right.strides[1] == 1 and self.right.strides[2] != 1
+        return self.blocks is not None or (self.right.strides[1] == 1 and self.right.strides[2] != 1)
 
     def arguments(self, result: View | None = None) -> dict[str, View | Dim]:
         """What all kernels but that which adds up parts are called with. ``result``: another one, without operands."""
@@ -146,7 +184,8 @@ class Product:
     def factors(self) -> dict[str, View | Dim]:
         """Both factors, as kernels take them: windows without strides, but with how they are read."""
         if self.windows is None:
-            return strides_of({"left": self.left, "right": self.right})
+            blocks = {} if self.blocks is None else self.blocks.named()
+            return strides_of({"left": self.left, "right": self.right, **blocks})
         found = {"left": self.left, **{f"left.{axis}": 0 for axis in range(AXES)}} | strides_of({"right": self.right})
         return found | {"window.channels": self.windows.channels, **self.windows.arguments}
 
@@ -165,7 +204,9 @@ Choice = tuple[AnyTile, int]
 
 def tiles_for(product: Product) -> tuple[Sequence[AnyTile], AnyTile]:
     """The tiles that a product may be computed by, from the largest to the smallest, and that for few rows."""
-    return (MMA_TILES, FLAT_MMA) if fits_tensor_cores(product) else (TILES, FLAT)
+    if fits_tensor_cores(product):
+        return MMA_TILES, FLAT_MMA
+    return (TILES if product.blocks is None else BLOCK_TILES), FLAT
 
 
 def by_rule(product: Product, multiprocessors: int) -> Choice:
@@ -196,23 +237,27 @@ def add_tiles(lowering: Lowering, product: Product, choice: Choice, nodes: Seque
 
 
 def fits_tensor_cores(product: Product) -> bool:
-    """Whether the factors are halves that lie in pieces of 16 bytes."""
+    """Whether the factors are halves that lie in pieces of 16 bytes, or in blocks that stand for such."""
     left, right, windows = product.left, product.right, product.windows
-    if left.element != right.element or left.element not in {F16, BF16} or product.sums is not F32:
+    element = right.element if product.blocks is None else product.blocks.form.to
+    if left.element != element or element not in {F16, BF16} or product.sums is not F32:
         return False
     along = 1 if product.inner_right else 2
-    places = [right.offset, left.offset, right.shape[along], *_across(right, along)]
-    places += [product.depth, *left.strides[:2]] if windows is None else windows.steps
-    side_by_side = product.inner_left and right.strides[along] == 1
+    places = [left.offset, product.depth]
+    places += left.strides[:2] if windows is None else windows.steps
+    if product.blocks is None:
+        places += [right.offset, right.shape[along], *_across(right, along)]
+    side_by_side = product.inner_left and (product.blocks is not None or right.strides[along] == 1)
     return side_by_side and all(is_multiple(one, HALVES) for one in places)
 
 
-def _plan(product: Product, tile: AnyTile, expression: Expression, result: View, *, parts: bool) -> TilePlan | MmaPlan:
-    left, right, windows = product.left, product.right, product.windows
+def _plan(product: Product, tile: AnyTile, expression: Expression, result: View, *, parts: bool) -> KernelPlan:
+    left, right, windows, blocks = product.left, product.right, product.windows, product.blocks
     whole = windows is not None and is_multiple(windows.channels, tile.depth)
     read = None if windows is None else Windows(windows.window, whole)
     if isinstance(tile, MmaTile):
-        return MmaPlan(tile, left.element, product.inner_right, parts, expression, read, _in_pairs(result))
+        mma = MmaPlan(tile, left.element, product.inner_right, parts, expression, read, _in_pairs(result))
+        return mma if blocks is None else MmaBlocksPlan(mma, blocks.form, blocks.is_ragged)
     return TilePlan(
         tile,
         left.element,
@@ -221,10 +266,12 @@ def _plan(product: Product, tile: AnyTile, expression: Expression, result: View,
         product.inner_left,
         product.inner_right,
         _wide_left(product),
-        _wide(right, 1 if product.inner_right else 2, product.sums),
+        1 if blocks is not None else _wide(right, 1 if product.inner_right else 2, product.sums),
         parts,
         expression,
         read,
+        None if blocks is None else blocks.form,
+        blocks is not None and blocks.is_ragged,
     )
 
 
@@ -289,6 +336,28 @@ def add_vectors(lowering: Lowering, product: Product, nodes: Sequence[int]) -> N
     plan = VectorPlan(rows, left.element, right.element, sums, inner, wide, warps, product.expression)
     grid = [pairs * ceil_div(columns, plan.columns)]
     lowering.launch(plan, grid, product.arguments(), [product.result], nodes)
+
+
+def add_vectors_in_blocks(lowering: Lowering, product: Product, nodes: Sequence[int]) -> None:
+    """For few rows and a right factor in blocks: each code is read once."""
+    left, right, blocks, (pairs, rows, columns) = product.left, product.right, product.blocks, product.result.shape
+    assert isinstance(rows, int) and blocks is not None, "the callers asked"  # noqa: PT018
+    form, side_by_side = blocks.form, left.strides[2] == 1 and not blocks.is_ragged
+    words = next(one for one in (4, 2, 1) if form.words % one == 0)
+    at_once = vector_width([form.unit], [words, right.offset, *right.strides]) if form.units == 1 else 1
+    wide = vector_width([left.element, F32], [form.run, left.offset, *left.strides[:2]]) if side_by_side else 1
+    across = _columns_of_a_warp(assumed(pairs), assumed(columns), lowering.target.multiprocessors)
+    plan = VectorBlocksPlan(
+        rows, left.element, form, across, words, at_once, wide, blocks.is_ragged, 4, product.expression
+    )
+    grid = [pairs * ceil_div(columns, plan.columns)]
+    lowering.launch(plan, grid, product.arguments(), [product.result], nodes)
+
+
+def _columns_of_a_warp(pairs: int, columns: int, multiprocessors: int) -> int:
+    """As many as leave warps enough for all multiprocessors: each element of the left factor is read once for them."""
+    warps = pairs * columns // (multiprocessors * _LEAST_WARPS)
+    return next((one for one in (4, 2) if one <= warps), 1)
 
 
 def add_dots(lowering: Lowering, product: Product, nodes: Sequence[int]) -> None:

@@ -1,9 +1,11 @@
-"""A GPU that is not there: CUDA's driver, as its callers see it, over the emulator.
+"""GPUs that are not there: CUDA's driver, as its callers see it, over the emulator.
 
 Nothing that is put into a stream is done before somebody waits. Then streams take turns, in an order that a seed says,
 and kernels run on the emulator. Memory holds garbage until it is written. Calls that a driver refuses are refused, and
 so are copies in a stream from or to memory of the host that is not pinned, which a driver would do at once. Each
-function can be told to fail. ``TRACT_CUDA_DRIVER=tract_cuda.testing.virtual:VirtualGpu`` has a process use it.
+function can be told to fail. Of several devices, each has memory, streams and kernels of its own, which count only
+where its context is the current one of the thread. In a child of the process that made it, nothing works.
+``TRACT_CUDA_DRIVER=tract_cuda.testing.virtual:VirtualGpu`` has a process use it.
 """
 
 # ruff: noqa: N802 (functions are called as the driver calls them)
@@ -11,11 +13,13 @@ function can be told to fail. ``TRACT_CUDA_DRIVER=tract_cuda.testing.virtual:Vir
 from __future__ import annotations
 
 import ctypes
+import os
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import RLock
+from functools import partial
+from threading import RLock, local
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
@@ -29,12 +33,16 @@ from tract_cuda.testing.emulator import EmulationError, Emulator, Range, Unknown
 _ALIGNMENT: Final = 256
 _GARBAGE: Final = 0xCD
 _INVALID: Final = 1
+_NOT_READY_YET: Final = 3
+_NO_SUCH_DEVICE: Final = 101
+_NO_CONTEXT: Final = 201
 _INVALID_HANDLE: Final = 400
 _LAUNCH_FAILED: Final = 719
 _NOT_FOUND: Final = 500
 _NOT_READY: Final = 600
 _CAPTURING: Final = 900
 _CAPTURE_LOST: Final = 901
+_NOT_LIKE_IT: Final = 910
 _UNKNOWN: Final = 999
 _BAD_PTX: Final = 218
 """Numbers of errors, as the driver has them."""
@@ -42,6 +50,9 @@ _BAD_PTX: Final = 218
 _NAMES: Final = {
     _INVALID: "CUDA_ERROR_INVALID_VALUE",
     OUT_OF_MEMORY: "CUDA_ERROR_OUT_OF_MEMORY",
+    _NOT_READY_YET: "CUDA_ERROR_NOT_INITIALIZED",
+    _NO_SUCH_DEVICE: "CUDA_ERROR_INVALID_DEVICE",
+    _NO_CONTEXT: "CUDA_ERROR_INVALID_CONTEXT",
     _BAD_PTX: "CUDA_ERROR_INVALID_PTX",
     _INVALID_HANDLE: "CUDA_ERROR_INVALID_HANDLE",
     _LAUNCH_FAILED: "CUDA_ERROR_LAUNCH_FAILED",
@@ -49,6 +60,7 @@ _NAMES: Final = {
     _NOT_READY: "CUDA_ERROR_NOT_READY",
     _CAPTURING: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
     _CAPTURE_LOST: "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+    _NOT_LIKE_IT: "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
 }
 
 ATTRIBUTES: Final = {16: 4, 75: 9, 76: 0, 97: 227 << 10}
@@ -59,6 +71,18 @@ _PLAIN_SHARED: Final = 48 << 10
 
 _ALWAYS: Final = frozenset(("cuInit", "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuDeviceGetCount"))
 """Functions that work though the device is lost."""
+
+_ANYWHERE: Final = ("cuDevice", "cuCtx", *_ALWAYS)
+"""How functions begin that need no context."""
+
+_IN_ANY_PROCESS: Final = frozenset(("cuGetErrorName", "cuGetErrorString"))
+
+_OTHER_TOPOLOGY: Final = 2
+_OTHER_NODE: Final = 3
+"""What the driver says of graphs that cannot become others."""
+
+_DEVICE_OF_POINTER: Final = 9
+"""The attribute of a pointer that says on which device its memory is."""
 
 Known = TypeVar("Known")
 
@@ -75,20 +99,28 @@ class _Function:
     shared: int = _PLAIN_SHARED
 
 
+@frozen
+class _Node:
+    """Something that a graph does. ``kind``: what no update changes: which sort of work, on which memory."""
+
+    kind: Any
+    work: Work
+
+
 @dataclass
 class _Stream:
     """What waits to be done. ``captured``: what is captured, if anything is; ``broken``: it will be no graph."""
 
     queue: list[Work] = field(default_factory=list[Work])
-    captured: list[Work] | None = None
+    captured: list[_Node] | None = None
     broken: bool = False
 
 
 @dataclass
 class _Graph:
-    """What is done where it is launched."""
+    """What is done where it is launched, in order."""
 
-    works: list[Work]
+    nodes: list[_Node]
 
 
 @dataclass
@@ -102,17 +134,19 @@ class _Event:
 class VirtualGpu:
     """A library of the driver's functions, as attributes. ``log``: the names of all functions called so far."""
 
-    def __init__(self, seed: int = 0, memory: int = 1 << 30) -> None:
-        """``memory``: bytes that the device has."""
+    def __init__(self, seed: int = 0, memory: int = 1 << 30, devices: int = 1) -> None:
+        """``memory``: bytes that each device has."""
         self.log: list[str] = []
         self.memory = memory
         self.said = ""
         """What the emulator said last."""
         self._random, self._lock = random.Random(seed), RLock()
-        self._allocated: dict[int, Any] = {}
+        self._process, self._thread = os.getpid(), local()
+        self._memory_of: list[dict[int, Any]] = [{} for _ in range(devices)]
         self._pinned: dict[int, Any] = {}
         self._objects: dict[int, Any] = {}
-        self._lost = self._made = 0
+        self._device_of: dict[int, int] = {}
+        self._lost_of, self._made = [0] * devices, 0
         self._working, self._dying = False, list[tuple[dict[int, Any], int]]()
         self._fails: dict[str, tuple[int, int]] = {}
         self._calls: Counter[str] = Counter()
@@ -124,15 +158,32 @@ class VirtualGpu:
         """Have a function fail, at the ``call``th time from now on."""
         self._fails[name] = self._calls[name] + call, code
 
-    def used(self) -> int:
-        """Bytes of the device that are allocated."""
-        return sum(held.nbytes - _ALIGNMENT for held in self._allocated.values())
+    def used(self, device: int | None = None) -> int:
+        """Bytes of a device that are allocated, or of all of them."""
+        memories = self._memory_of if device is None else [self._memory_of[device]]
+        return sum(held.nbytes - _ALIGNMENT for memory in memories for held in memory.values())
 
     def alive(self) -> Counter[str]:
         """How many streams, events, graphs, modules, functions, and pieces of memory there are."""
         made = Counter(type(one).__name__.strip("_").lower() for one in self._objects.values())
-        made.update(allocated=len(self._allocated), pinned=len(self._pinned))
+        made.update(allocated=sum(map(len, self._memory_of)), pinned=len(self._pinned))
         return +made
+
+    @property
+    def _contexts(self) -> list[int]:
+        """The numbers of the devices whose contexts this thread has, the current one last."""
+        found: list[int] = self._thread.__dict__.setdefault("contexts", [])
+        return found
+
+    @property
+    def _here(self) -> int:
+        """The number of the device whose context is the current one."""
+        return self._contexts[-1]
+
+    @property
+    def _allocated(self) -> dict[int, Any]:
+        """The memory of that device."""
+        return self._memory_of[self._here]
 
     def _counted(self, name: str) -> Callable[..., int]:
         does: Callable[..., int] = getattr(self, f"_{name.split('_v', 1)[0]}")
@@ -143,11 +194,17 @@ class VirtualGpu:
                 self._calls[name] += 1
                 if self._fails.get(name, (0, 0))[0] == self._calls[name]:
                     return self._failed(name, self._fails[name][1])
-                if self._lost and name not in _ALWAYS:
-                    return self._lost
-                return self._answered(does, arguments)
+                return self._why_not(name) or self._answered(does, arguments)
 
         return call
+
+    def _why_not(self, name: str) -> int:
+        """The number of the error with which all functions answer now, or 0."""
+        if os.getpid() != self._process and name not in _IN_ANY_PROCESS:
+            return _NOT_READY_YET
+        if name in _ALWAYS or not self._contexts:
+            return 0 if name.startswith(_ANYWHERE) else _NO_CONTEXT
+        return 0 if name.startswith("cuCtx") else self._lost_of[self._here]
 
     def _answered(self, does: Callable[..., int], arguments: Sequence[Any]) -> int:
         """What a function returns. Nothing that Python raises gets through a call of C."""
@@ -161,7 +218,8 @@ class VirtualGpu:
 
     def _failed(self, name: str, code: int) -> int:
         """What a function returns that was told to fail. Captures are lost; one that fails to end is over."""
-        self._lost = self._lost or (code if code in LOST else 0)
+        if code in LOST and self._contexts:
+            self._lost_of[self._here] = code
         for one in self._objects.values():
             if isinstance(one, _Stream) and one.captured is not None:
                 one.broken, one.captured = True, None if name == "cuStreamEndCapture" else one.captured
@@ -169,19 +227,19 @@ class VirtualGpu:
 
     def _new(self, place: int, one: Any) -> int:
         self._made += 1
-        self._objects[self._made] = one
+        self._objects[self._made], self._device_of[self._made] = one, self._here
         return _put(place, self._made)
 
     def _known(self, handle: int, kind: type[Known]) -> Known:
-        """What a handle stands for. Raises KeyError where it is none of that kind."""
+        """What a handle stands for. Raises KeyError where it is none of that kind, or of another device."""
         found = self._objects.get(handle)
-        if not isinstance(found, kind):
+        if not isinstance(found, kind) or self._device_of[handle] != self._here:
             raise KeyError(handle)
         return found
 
     def _destroyed(self, handle: int, kind: type[Any]) -> int:
         self._known(handle, kind)
-        del self._objects[handle]
+        del self._objects[handle], self._device_of[handle]
         return 0
 
     # ---- the device
@@ -199,10 +257,10 @@ class VirtualGpu:
         return _put(place, ctypes.addressof(_text(self.said or "the virtual GPU refused")))
 
     def _cuDeviceGetCount(self, place: int) -> int:
-        return _put(place, 1, ctypes.c_int)
+        return _put(place, len(self._memory_of), ctypes.c_int)
 
     def _cuDeviceGet(self, place: int, number: int) -> int:
-        return _put(place, number, ctypes.c_int) if number == 0 else _INVALID
+        return _put(place, number, ctypes.c_int) if 0 <= number < len(self._memory_of) else _NO_SUCH_DEVICE
 
     def _cuDeviceGetName(self, place: int, size: int, device: int) -> int:
         ctypes.memmove(place, b"virtual\0", 8)
@@ -215,23 +273,41 @@ class VirtualGpu:
         return _put(place, self.memory)
 
     def _cuDevicePrimaryCtxRetain(self, place: int, device: int) -> int:
-        return _put(place, 1)
+        return _put(place, 1 + device)
 
     def _cuDevicePrimaryCtxRelease(self, device: int) -> int:
         return 0
 
     def _cuCtxSetCurrent(self, context: int) -> int:
+        if not 0 < context <= len(self._memory_of):
+            return _NO_CONTEXT
+        self._contexts[-1:] = [context - 1]
         return 0
+
+    def _cuCtxPushCurrent(self, context: int) -> int:
+        if not 0 < context <= len(self._memory_of):
+            return _NO_CONTEXT
+        self._contexts.append(context - 1)
+        return 0
+
+    def _cuCtxPopCurrent(self, place: int) -> int:
+        return _put(place, 1 + self._contexts.pop()) if self._contexts else _NO_CONTEXT
+
+    def _cuPointerGetAttribute(self, place: int, which: int, address: int) -> int:
+        if which != _DEVICE_OF_POINTER:
+            return _INVALID
+        owners = [number for number, memory in enumerate(self._memory_of) if _inside(memory, address, 0)]
+        return _put(place, owners[0], ctypes.c_int) if owners else _INVALID
 
     # ---- memory
 
     def _cuMemGetInfo(self, free: int, whole: int) -> int:
-        return _put(free, self.memory - self.used()) or _put(whole, self.memory)
+        return _put(free, self.memory - self.used(self._here)) or _put(whole, self.memory)
 
     def _cuMemAlloc(self, place: int, size: int) -> int:
         if not size:
             return _INVALID
-        if self.used() + size > self.memory:
+        if self.used(self._here) + size > self.memory:
             return OUT_OF_MEMORY
         return _put(place, _held(self._allocated, size))
 
@@ -268,9 +344,11 @@ class VirtualGpu:
         return 0
 
     def _copy(self, stream: int, target: int, source: int, size: int, places: _Places) -> int:
+        """Where it may write and read is decided now: it is done in whatever context somebody waits in."""
         if not places.hold(target, source, size):
             return _INVALID
-        return self._enqueue(stream, lambda: self._copied(target, source, size, places))
+        ends = tuple(map(id, (places.targets, places.sources)))
+        return self._enqueue(stream, lambda: self._copied(target, source, size, places), ("copy", *ends))
 
     def _cuMemcpyHtoDAsync(self, target: int, source: int, size: int, stream: int) -> int:
         return self._copy(stream, target, source, size, _Places(self._allocated, self._pinned))
@@ -282,16 +360,17 @@ class VirtualGpu:
         return self._copy(stream, target, source, size, _Places(self._allocated, self._allocated))
 
     def _cuMemsetD8Async(self, target: int, value: int, size: int, stream: int) -> int:
-        if not _inside(self._allocated, target, size):
+        memory = self._allocated
+        if not _inside(memory, target, size):
             return _INVALID
 
         def work() -> int:
-            if not _inside(self._allocated, target, size):
+            if not _inside(memory, target, size):
                 return _INVALID
             ctypes.memset(target, value, size)
             return 0
 
-        return self._enqueue(stream, work)
+        return self._enqueue(stream, work, "set")
 
     # ---- kernels
 
@@ -338,24 +417,26 @@ class VirtualGpu:
             return _INVALID
         pointers = ctypes.cast(places, ctypes.POINTER(ctypes.c_void_p))
         arguments = [ctypes.string_at(pointers[n], each.bytes) for n, each in enumerate(parameters)]
-        return self._enqueue(stream, lambda: self._run(one, grid, block, shared, arguments))
+        launch = partial(one.emulator.launch, one.name, grid, block, shared, arguments)
+        return self._enqueue(stream, partial(self._run, launch, self._here), ("launch", self._here))
 
-    def _run(
-        self, one: _Function, grid: Sequence[int], block: Sequence[int], shared: int, arguments: list[bytes]
-    ) -> int:
-        memory = [Range(begin, held.nbytes - _ALIGNMENT) for begin, held in self._allocated.items()]
-        order = self._random.choice((0, 1, 5, 9))
+    def _run(self, launch: Callable[..., None], device: int) -> int:
+        """Launch a kernel, which sees the memory of its device."""
+        memory = [Range(begin, held.nbytes - _ALIGNMENT) for begin, held in self._memory_of[device].items()]
         try:
-            one.emulator.launch(one.name, grid, block, shared, arguments, memory=memory, order=order)
+            launch(memory=memory, order=self._random.choice((0, 1, 5, 9)))
         except EmulationError as error:
-            self.said, self._lost = str(error), _LAUNCH_FAILED
-        return self._lost
+            self.said, self._lost_of[device] = str(error), _LAUNCH_FAILED
+        return self._lost_of[device]
 
     # ---- streams, events, graphs
 
-    def _enqueue(self, stream: int, work: Work) -> int:
+    def _enqueue(self, stream: int, work: Work, kind: Any) -> int:
         found = self._known(stream, _Stream)
-        (found.queue if found.captured is None else found.captured).append(work)
+        if found.captured is None:
+            found.queue.append(work)
+        else:
+            found.captured.append(_Node(kind, work))
         return 0
 
     def _done(self, wanted: _Stream | None) -> int:
@@ -373,8 +454,9 @@ class VirtualGpu:
 
     def _turns(self, wanted: _Stream | None) -> int:
         blocked: set[int] = set()
-        while not self._lost:
-            waiting = {n: one for n, one in self._objects.items() if isinstance(one, _Stream) and one.queue}
+        while not self._lost_of[self._here]:
+            here = (n for n, device in self._device_of.items() if device == self._here)
+            waiting = {n: one for n in here if isinstance(one := self._objects[n], _Stream) and one.queue}
             if not (waiting if wanted is None else wanted.queue):
                 return 0
             ready = sorted(waiting.keys() - blocked)
@@ -389,7 +471,7 @@ class VirtualGpu:
             waiting[chosen].queue.pop(0)
             if code:
                 return code
-        return self._lost
+        return self._lost_of[self._here]
 
     def _cuStreamCreate(self, place: int, flags: int) -> int:
         return self._new(place, _Stream())
@@ -420,14 +502,24 @@ class VirtualGpu:
 
     def _cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> int:
         found = self._known(event, _Event)
-        return self._enqueue(stream, lambda: _NOT_READY if found.waits else 0)
+        return self._enqueue(stream, lambda: _NOT_READY if found.waits else 0, "wait")
 
     def _cuGraphInstantiateWithFlags(self, place: int, graph: int, flags: int) -> int:
-        return self._new(place, _Graph(list(self._known(graph, _Graph).works)))
+        return self._new(place, _Graph(list(self._known(graph, _Graph).nodes)))
+
+    def _cuGraphExecUpdate(self, graph: int, other: int, said: int) -> int:
+        """What is in streams already is done as it was."""
+        before, after = self._known(graph, _Graph), self._known(other, _Graph)
+        if len(before.nodes) != len(after.nodes):
+            return _put(said, _OTHER_TOPOLOGY, ctypes.c_int) or _NOT_LIKE_IT
+        if [one.kind for one in before.nodes] != [one.kind for one in after.nodes]:
+            return _put(said, _OTHER_NODE, ctypes.c_int) or _NOT_LIKE_IT
+        before.nodes = list(after.nodes)
+        return _put(said, 0, ctypes.c_int)
 
     def _cuGraphLaunch(self, graph: int, stream: int) -> int:
-        for work in self._known(graph, _Graph).works:
-            self._enqueue(stream, work)
+        for node in self._known(graph, _Graph).nodes:
+            self._enqueue(stream, node.work, node.kind)
         return 0
 
     def _cuGraphExecDestroy(self, graph: int) -> int:
@@ -451,7 +543,7 @@ class VirtualGpu:
             return 0
 
         found.waits += not captured
-        return self._enqueue(stream, work)
+        return self._enqueue(stream, work, ("record", event))
 
     def _cuEventSynchronize(self, event: int) -> int:
         found = self._known(event, _Event)

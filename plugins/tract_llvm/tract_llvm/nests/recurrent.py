@@ -30,7 +30,12 @@ def new_state(op: Epilogue, nest: Nest, inputs: Sequence[View], result: ElementT
         raise Unknown
     gates = [part for view, count in zip(inputs, COUNTS[type(op)], strict=True) for part in parts_of(op, view, count)]
     loaded = [nest.load(view.stretched(nest.shape), view.element) for view in gates]
-    return _STATE[type(op)](nest, [widened(nest, one) for one in loaded], result)
+    return state_of(op, nest, loaded, result)
+
+
+def state_of(op: Epilogue, nest: Nest, gates: Sequence[int], result: ElementType) -> list[int]:
+    """The outputs of an epilogue. ``gates``: the values of all that its inputs hold, in order, by their numbers."""
+    return _STATE[type(op)](nest, [widened(nest, one) for one in gates], result)
 
 
 def _lstm(nest: Nest, x: Sequence[int], result: ElementType) -> list[int]:

@@ -44,6 +44,11 @@ class Storage:
     number: int
 
 
+def storage_text(storage: Storage) -> str:
+    """A piece of memory, by its kind and its number."""
+    return f"{storage.kind.value}[{storage.number}]"
+
+
 NOWHERE: Final = Storage(Kind.ARENA, -1)
 """The storage of views of which only shape and type count."""
 

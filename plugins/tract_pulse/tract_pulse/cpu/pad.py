@@ -8,10 +8,10 @@ import numpy as np
 from tract_cpu.draft.lowering import Site
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.start import GROUPS, Start
-from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.program import ENDLESS, Eventual, NativeStep
 from tract_cpu.table import MOVES
 from tract_llvm.language.types import INDEX
+from tract_llvm.program.keeping import Keeping
 from tract_llvm.program.views import View
 
 from tract_core.dims import dim_max

@@ -9,9 +9,9 @@ from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Memory, Signature, Size
 from tract_cpu.program.arguments import arguments
-from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.program import NativeStep
 from tract_llvm.language.types import INDEX
+from tract_llvm.program.keeping import Keeping
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim

@@ -16,9 +16,9 @@ from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.signature import Memory, Signature, Size
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.form import Border, Form
-from tract_cpu.program.keeping import Keeping
 from tract_cpu.program.program import NativeStep, PassedPlace
 from tract_llvm.language.types import INDEX, ElementType
+from tract_llvm.program.keeping import Keeping
 
 from tract_core.dims import Dim, product
 from tract_core.errors import RunError

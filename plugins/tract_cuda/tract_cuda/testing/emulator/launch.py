@@ -24,6 +24,7 @@ from tract_cuda.testing.emulator.machine.layout import (
     RANGE_BYTES,
     SHADOW_BYTES,
     THREAD,
+    TOUCHED_BYTES,
     WORD,
     Layout,
 )
@@ -43,7 +44,8 @@ class Range:
     """Memory that a kernel may use. ``writable``: whether it may write.
 
     ``written``: an array of one byte for each of it, not 0 where it was written; reading others is an error, and
-    writes set it. ``None``: all of it may be read.
+    writes set it. ``None``: all of it may be read. ``raced``: whether it is an error where threads touch a byte of it,
+    one of them writes, and no barrier is between; so is it for blocks, which may not wait for each other then.
     ``begin``: its address; ``bytes``: how long it is.
     """
 
@@ -51,6 +53,7 @@ class Range:
     bytes: int
     writable: bool = True
     written: NDArray[np.uint8] | None = None
+    raced: bool = False
 
 
 @frozen
@@ -151,6 +154,7 @@ class EmulatedLaunch:
                 one.begin + one.bytes,
                 0 if one.written is None else one.written.ctypes.data,
                 one.writable,
+                self._zeros(one.bytes * TOUCHED_BYTES) if one.raced else 0,
             )
         who, picks = _order(self._count, job.order), _order(self._total, job.order)
         self._kept += [ranges, who, picks]

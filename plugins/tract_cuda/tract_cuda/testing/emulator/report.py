@@ -35,6 +35,8 @@ MESSAGES: Final[Mapping[str, str]] = {
     "misaligned": "it {does} {bytes} bytes at {address:#x}, which is no multiple of {bytes}",
     "read_only": "it writes {bytes} bytes at {address:#x}, which may only be read",
     "unwritten_global": "it reads memory at {address:#x} that nobody wrote",
+    "race_of_blocks": "it {does} memory at {address:#x}, which another block touches too, and nothing orders both",
+    "race_global": "it touches memory at {address:#x}, which thread {other} touches too, with no barrier between",
     "outside_shared": "it {does} {bytes} bytes at {address} of shared memory, which ends before",
     "misaligned_shared": "it {does} {bytes} bytes at {address} of shared memory, which is no multiple of {bytes}",
     "unwritten_shared": "it reads {bytes} bytes of shared memory of which that at {address} was written by nobody",
@@ -53,6 +55,7 @@ MESSAGES: Final[Mapping[str, str]] = {
     "mask": "it does something together with lanes among which it is not: {first:#x}",
     "local": "it {does} {bytes} bytes at {address} of its own memory, which is outside or no multiple of {bytes}",
     "copies": "it has more copies on their way than can be kept",
+    "copied": "it copies {first} bytes at {address:#x}, of {bytes} at most",
     "trap": "it gives up (trap)",
 }
 _WAITS: Final = {AT_BARRIER: "a barrier", TOGETHER: "the lanes of its warp", GROUP: "the threads of its group of warps"}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from math import pi
+from typing import Any, Final
 
+from tract_core.frozen import frozen
 from tract_cuda.testing.emulator.floats import approximate, arithmetic, each, finished, flushed, narrowed, widened
 from tract_cuda.testing.emulator.types import FLOATS
 from tract_cuda.testing.emulator.writer import Operation, Row, Writer
@@ -12,25 +14,49 @@ from tract_cuda.testing.emulator.writer import Operation, Row, Writer
 _LIBRARY: Final = {"ex2": "exp2", "lg2": "log2", "sin": "sin", "cos": "cos", "tanh": "tanh"}
 _ROUNDING: Final = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
 """How far a result is off, relatively, because it is rounded."""
-_RELATIVE: Final = {
-    "ex2": {"f32": 2.0**-22, "f16": 2.0**-9.9, "bf16": 2.0**-7},
-    "lg2": {"f32": 2.0**-22},
-    "tanh": {"f32": 2.0**-11},
-    "rsqrt": {"f32": 2.0**-22.9},
-    "sqrt": {"f32": 2.0**-23},
-    "rcp": {"f32": 2.0**-24 + 2.0**-25},
-    "div": {"f32": 2.0**-23},
+
+
+@frozen
+class Bound:
+    """How far off a result may be, as the manual of PTX 9.1 says in a ``section``: relatively, or in absolute numbers.
+
+    ``near``: an absolute bound for arguments between two numbers, in place of the relative one; ``far``: the absolute
+    bound beyond those, up to a number, from where on the manual promises nothing.
+    """
+
+    section: str
+    relative: float = 0.0
+    absolute: float = 0.0
+    near: tuple[float, float] | None = None
+    far: tuple[float, float] | None = None
+
+
+def _places(count: float) -> float:
+    """Units in the last place of a f32, where they are relatively least, and half of one for rounding."""
+    return (count + 0.5) * _ROUNDING["f32"]
+
+
+_TURN: Final = 2 * pi
+_ANGLES: Final[Mapping[str, Any]] = {"absolute": 2.0**-20.5, "near": (-_TURN, _TURN), "far": (2.0**-14.7, 50 * _TURN)}
+BOUNDS: Final[Mapping[tuple[str, str], Bound]] = {
+    ("div", "f32"): Bound("9.7.3.8", _places(2)),
+    ("rcp", "f32"): Bound("9.7.3.13", _places(1)),
+    ("sqrt", "f32"): Bound("9.7.3.15", 2.0**-23),
+    ("rsqrt", "f32"): Bound("9.7.3.16", 2.0**-22.9),
+    ("sin", "f32"): Bound("9.7.3.18", **_ANGLES),
+    ("cos", "f32"): Bound("9.7.3.19", **_ANGLES),
+    ("lg2", "f32"): Bound("9.7.3.20", 2.0**-22, 2.0**-22, near=(0.5, 2.0)),
+    ("ex2", "f32"): Bound("9.7.3.21", _places(2)),
+    ("tanh", "f32"): Bound("9.7.3.22", 2.0**-11),
+    ("tanh", "f16"): Bound("9.7.4.9", absolute=2.0**-10.987),
+    ("tanh", "bf16"): Bound("9.7.4.9", absolute=2.0**-8),
+    ("ex2", "f16"): Bound("9.7.4.10", 2.0**-9.9),
+    ("ex2", "bf16"): Bound("9.7.4.10", 2.0**-7),
 }
-"""Bounds, relative to the result: where the manual counts in last places, those of the least relative size."""
-_ABSOLUTE: Final = {
-    "sin": {"f32": 2.0**-20.5},
-    "cos": {"f32": 2.0**-20.5},
-    "tanh": {"f16": 2.0**-10.987, "bf16": 2.0**-8},
-    "lg2": {"f32": 2.0**-22},
-}
-"""Bounds that do not depend on the result; `lg2` has its own near 1, and the other elsewhere."""
-_FAR: Final = 2.0**-14.7 / 2.0**-20.5
-"""So much farther off are sines of arguments beyond 2 pi."""
+"""By the name of an instruction, and its type."""
+
+_UNBOUND: Final = 1.0
+"""How far off a sine is where nothing is promised."""
 
 
 def _function(w: Writer, op: Operation) -> None:
@@ -53,22 +79,22 @@ def _of(w: Writer, op: Operation, kind: str, value: str) -> str:
 
 
 def _off(w: Writer, name: str, kind: str, argument: str, found: str) -> str:
-    """What is found for an argument, as far off as it may be."""
-    relative = _RELATIVE.get(name, {}).get(kind, 0.0)
-    absolute = _ABSOLUTE.get(name, {}).get(kind, 0.0)
-    if name == "lg2":
-        near = approximate(w, found, 0.0, absolute / 2)
-        far = approximate(w, found, max(relative - _ROUNDING[kind], 0.0))
-        return _near_or_far(w, _between(w, argument, 0.5, 2.0), near, far)
-    if name in ("sin", "cos"):
-        near, far = (approximate(w, found, 0.0, absolute * factor - 2.0**-24) for factor in (1.0, _FAR))
-        return _near_or_far(w, _between(w, argument, -6.2831, 6.2831), near, far)
-    bounds = max(relative - _ROUNDING[kind], 0.0), max(absolute - _ROUNDING[kind] / 2, 0.0)
-    return approximate(w, found, *bounds)
+    """What is found for an argument, as far off as it may be: what rounding adds is left for that."""
+    bound, rounding = BOUNDS.get((name, kind), Bound("")), _ROUNDING[kind]
+    relative, absolute = (max(one, 0.0) for one in (bound.relative - rounding, bound.absolute - rounding / 2))
+    if bound.near is None:
+        return approximate(w, found, relative, absolute)
+    inside = _between(w, argument, *bound.near)
+    if bound.far is None:
+        return _either(w, inside, approximate(w, found, 0.0, bound.absolute / 2), approximate(w, found, relative))
+    farther, end = bound.far
+    known = _between(w, argument, -end, end)
+    far = _either(w, known, approximate(w, found, 0.0, farther - rounding), approximate(w, found, 0.0, _UNBOUND))
+    return _either(w, inside, approximate(w, found, 0.0, bound.absolute - rounding), far)
 
 
-def _near_or_far(w: Writer, inside: str, near: str, far: str) -> str:
-    return w.ir(f"select i1 {inside}, float {near}, float {far}")
+def _either(w: Writer, condition: str, then: str, otherwise: str) -> str:
+    return w.ir(f"select i1 {condition}, float {then}, float {otherwise}")
 
 
 def _done(w: Writer, op: Operation, value: str, kind: str) -> str:
@@ -113,13 +139,13 @@ def quotient(w: Writer, op: Operation) -> None:
     """``div.approx`` and ``div.full``, of f32."""
     x, y = (flushed(w, op, w.get(one, "f32"), "float") for one in op.operands[1:3])
     x, y = (w.ir(f"fpext float {one} to double") for one in (x, y))
-    found = approximate(w, w.ir(f"fdiv double {x}, {y}"), _RELATIVE["div"]["f32"] - _ROUNDING["f32"])
-    if op.has("approx"):  # large divisors give zero
-        size = w.intrinsic("llvm.fabs.f64", "double", f"double {y}")
-        large = _between(w, size, 2.0**126, float("inf"))
-        finite = _between(w, x, float("-inf"), float("inf"))
+    found = _off(w, "div", "f32", x, w.ir(f"fdiv double {x}, {y}"))
+    if op.has("approx"):  # by large divisors: zero of numbers, and no number of infinities
+        large = _between(w, w.intrinsic("llvm.fabs.f64", "double", f"double {y}"), 2.0**126, float("inf"))
         none = w.intrinsic("llvm.copysign.f32", "float", "float 0.0", f"float {found}")
-        found = w.ir(f"select i1 {w.two('and', 1, large, finite)}, float {none}, float {found}")
+        lost = w.ir(f"fsub float {found}, {found}")  # no number where what is found is infinite, or none
+        finite = _between(w, x, float("-inf"), float("inf"))
+        found = _either(w, large, _either(w, finite, none, lost), found)
     w.put(op.operands[0], finished(w, op, found, "float"), "f32")
 
 

@@ -20,6 +20,8 @@ from tract_cuda.testing.emulator.machine.layout import (
     SHADOW,
     SHADOW_BYTES,
     SHARED_BASE,
+    TOUCHED,
+    TOUCHED_BYTES,
     WORD,
 )
 from tract_cuda.testing.emulator.machine.native import BYTE, Native, Record, thread_of
@@ -39,6 +41,11 @@ ATOMICALLY: Final = 1 << 62
 """In such a record: it was atomic."""
 _IN_FLIGHT: Final = 1 << 63
 
+_SEVERAL: Final = -1
+"""In place of the number of a block that read: there were several."""
+_TOUCHES: Final = (("writer", "writer_block", False), ("reader", "reader_block", True), ("other", "reader_block", True))
+"""What is kept of a byte of global memory, whose it is, and whether only those who write race with it."""
+
 _TRASH: Final = 256
 
 
@@ -47,6 +54,7 @@ def write(module: Any) -> None:
     _mark(module)
     _ordered(module)
     _seen(module)
+    _touched(module)
     _global(module)
     _shared(module)
     _local(module)
@@ -105,6 +113,41 @@ def _allowed(k: Native, found: Value) -> None:
                 k.complain(thread, "unwritten_global", line, address=address + place, bytes=count, first=kind)
             with k.when((kind & WRITE).differs(0)):
                 written[place] = k.constant(1, BYTE)
+    with k.when(one["touched"].differs(0)):
+        begin = one["touched"] + (address - one["begin"]) * TOUCHED_BYTES
+        k.do("access_touched", where, begin, count, kind, line, address)
+
+
+def _touched(module: Any) -> None:
+    """touched(thread, records, bytes, kind, line, address): keep who was there in global memory, and look for races.
+
+    Blocks are ordered by nothing, threads of a block as in shared memory.
+    """
+    k = Native(module, "access_touched", 6)
+    where, begin, count, kind, line, address = k.arguments()
+    thread = thread_of(k, where)
+    block = k.record(BLOCK, thread["block"])["number"] + 1
+    writes, atomic = (kind & WRITE).differs(0), (kind & ATOMIC).differs(0)
+    mark = k.call("access_mark", where)
+    own = k.variable(k.select(atomic, mark | ATOMICALLY, mark))
+    with k.loop("byte", count) as place:
+        spot = k.record(TOUCHED, begin + place * TOUCHED_BYTES)
+        both = atomic & (spot["writer"] & ATOMICALLY).differs(0)
+        for name, whose, wanted in _TOUCHES:
+            other, known = spot[name], spot[whose]
+            there = known.differs(0) & other.differs(0) & (writes if wanted else ~both)
+            with k.when(there & known.differs(block)):
+                k.complain(thread, "race_of_blocks", line, address=address + place, bytes=count, first=kind)
+            with k.when(there & known.equals(block)), _unordered(k, where, other & (ATOMICALLY - 1)):
+                k.complain(thread, "race_global", line, address=address + place, bytes=count, first=other)
+        with k.when(writes):
+            spot["writer"], spot["writer_block"] = own.value, block
+            spot["reader"], spot["other"], spot["reader_block"] = k.number(0), k.number(0), k.number(0)
+        with k.when(~writes):
+            alone = spot["reader_block"].equals(0) | spot["reader_block"].equals(block)
+            _remember(k, where, spot, own.value)
+            spot["reader_block"] = k.select(alone, block, k.number(_SEVERAL))
+    k.finish()
 
 
 def _shared(module: Any) -> None:

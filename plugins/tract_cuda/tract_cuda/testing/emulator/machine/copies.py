@@ -35,15 +35,23 @@ def write(module: Any) -> None:
 
 
 def _start(module: Any) -> None:
-    """start(thread, target, source, bytes, have, line): a copy into shared memory begins."""
+    """start(thread, target, source, bytes, have, line): a copy into shared memory begins.
+
+    Nothing is copied of what may not be read.
+    """
     k = Native(module, "copy_start", 6)
-    where, target, source, count, have, line = k.arguments()
+    where, target, source, count, given, line = k.arguments()
     thread = thread_of(k, where)
-    with k.when(have > 0):
+    have = k.variable(given)
+    with k.when(given > count):
+        k.complain(thread, "copied", line, address=source, bytes=count, first=given)
+        have.value = k.number(0)
+    with k.when(have.value > 0):
         with k.when((source & (count - 1)).differs(0)):
             k.complain(thread, "misaligned", line, address=source, bytes=count, first=k.number(READ))
-        for place in (source, source + have - 1):
-            k.call("access_global", where, place, k.number(1), k.number(READ), line)
+        for place in (source, source + given - 1):
+            found = k.call("access_global", where, place, k.number(1), k.number(READ), line)
+            have.value = k.select(found.equals(place), have.value, k.number(0))
     with k.when(thread["copy_count"] >= MOST_COPIES):
         k.complain(thread, "copies", line)
         thread["copy_count"] = k.number(0)
@@ -51,7 +59,7 @@ def _start(module: Any) -> None:
     _mark(k, thread, target, count)
     number = thread["copy_count"]
     copy = k.record(COPY, thread["copies"] + number * COPY.bytes)
-    copy["target"], copy["source"], copy["bytes"], copy["have"] = target, source, count, have
+    copy["target"], copy["source"], copy["bytes"], copy["have"] = target, source, count, have.value
     copy["group"], copy["barrier"] = thread["groups"], k.number(0)
     thread["copy_count"] = number + 1
     k.finish()
@@ -113,18 +121,30 @@ def _start_bulk(module: Any) -> None:
     thread = thread_of(k, where)
     with k.when(((target | source | count) & 15).differs(0)):
         k.complain(thread, "misaligned", line, address=source, bytes=k.number(16), first=k.number(READ))
-    with k.loop("piece", count, 0, 16) as piece:
-        k.call("access_global", where, source + piece, k.number(16), k.number(READ), line)
-        k.call("access_shared", where, target + piece, k.number(16), k.number(WRITE), line)
+    there = _reached(k)
     _mark(k, thread, target, count)
     number = thread["copy_count"]
     with k.when(number >= MOST_COPIES):
         k.complain(thread, "copies", line)
     copy = k.record(COPY, thread["copies"] + (number & (MOST_COPIES - 1)) * COPY.bytes)
-    copy["target"], copy["source"], copy["bytes"], copy["have"] = target, source, count, count
+    copy["target"], copy["source"], copy["bytes"], copy["have"] = target, source, there, there
     copy["group"], copy["barrier"] = thread["groups"], barrier
     thread["copy_count"] = number + 1
     k.finish()
+
+
+def _reached(k: Native) -> Value:
+    """How many bytes a copy of many has: all, or none where one of them may not be touched."""
+    where, target, source, count, _, line = k.arguments()
+    held = thread_of(k, where)["shared"] + ((target & 0xFFFFFFFF) - SHARED_BASE)
+    place, good = k.variable(k.number(0)), k.variable(k.number(1))
+    with k.loop_while("piece", lambda: (good.value > 0) & (place.value < count)):
+        piece = place.value
+        read = k.call("access_global", where, source + piece, k.number(16), k.number(READ), line)
+        written = k.call("access_shared", where, target + piece, k.number(16), k.number(WRITE), line)
+        both = read.equals(source + piece) & written.equals(held + piece)
+        good.value, place.value = k.select(both, good.value, k.number(0)), piece + 16
+    return good.value * count
 
 
 def _deliver(module: Any) -> None:

@@ -75,8 +75,13 @@ It is 24 bytes, not a whole line: see `SHADOW_BYTES`.
 """
 SHADOW_BYTES: Final = 3 * WORD
 
-RANGE: Final = Layout(("begin", "end", "shadow", "writable"))
-RANGE_BYTES: Final = 4 * WORD
+RANGE: Final = Layout(("begin", "end", "shadow", "writable", "touched"))
+RANGE_BYTES: Final = 5 * WORD
+"""``shadow``: of each byte, whether it was written; ``touched``: who touched it last; 0 where that is not watched."""
+
+TOUCHED: Final = Layout(("writer", "reader", "other", "writer_block", "reader_block"))
+"""Of one byte of global memory: who wrote it last, and two who read it since; blocks by their numbers and one more."""
+TOUCHED_BYTES: Final = 5 * WORD
 
 LAUNCH: Final = Layout(
     (
@@ -100,6 +105,8 @@ PROBLEMS: Final = (
     "misaligned",
     "read_only",
     "unwritten_global",
+    "race_of_blocks",
+    "race_global",
     "outside_shared",
     "misaligned_shared",
     "unwritten_shared",
@@ -113,6 +120,7 @@ PROBLEMS: Final = (
     "mask",
     "local",
     "copies",
+    "copied",
     "trap",
     "pending",
     "arrivals",

@@ -1,4 +1,4 @@
-"""What operators keep from turn to turn: tensors that native code reads and writes, and what they are as snapshots."""
+"""What operators keep from turn to turn: tensors that kernels read and write, and what they are as snapshots."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class Keeping:
         raise NotImplementedError
 
     def starts(self, tensors: Sequence[Array]) -> Sequence[int]:
-        """From which byte on native code sees each tensor in the next turn, as a window may move through memory."""
+        """From which byte on kernels see each tensor in the next turn, as a window may move through memory."""
         return [0] * len(tensors)

@@ -78,7 +78,7 @@ class MmaPlan:
 
     def emit(self, k: Kernel) -> None:
         """result[p, i, j] = expression(sum of left[p, i, d] * right[p, d, j] over d, operands[p, i, j], ...)"""
-        _Mma(self, k).write()
+        HalvesTile(self, k).write()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +112,7 @@ class _Side:
         return (row * self.pieces + (piece ^ turned)) * PIECE
 
 
-class _Mma:
+class HalvesTile:
     """A tile while it is written."""
 
     def __init__(self, plan: MmaPlan, k: Kernel) -> None:
@@ -147,9 +147,12 @@ class _Mma:
         return [(one // side.pieces, one % side.pieces) for one in here]
 
     def _fetch(self, depth: Value, stage: Value) -> None:
-        """Have the tile at a depth copied to a stage."""
+        """Have the tile at a depth copied to a stage: those of neighbouring depths one behind the other."""
+        self._copy((self.left, self.right), depth, stage)
+
+    def _copy(self, sides: Sequence[_Side], depth: Value, stage: Value) -> None:
         k = self.k
-        for side in (self.left, self.right):
+        for side in sides:
             for number, (row, piece) in enumerate(self._pieces(side)):
                 place, inside = self._source(side, number, depth, (row, piece))
                 size = k.select(inside, k.index(PIECE), k.index(0))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.buffers import Buffer
@@ -11,11 +12,16 @@ from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_cuda.kernels.blocks import BlockForm
 from tract_cuda.kernels.product import AXES, Block, parameters_of_tiles
+from tract_cuda.kernels.products.tile_blocks import TileWords
 from tract_cuda.kernels.sums import inputs_at, multiply_add
 from tract_cuda.kernels.windows import OpenWindows, Windows
 from tract_cuda.language.arch import ACCESS_BYTES
 from tract_cuda.language.kernel import Kernel, Parameter
+
+_MANY: Final = 16
+"""Elements that a thread reads ahead, for which compilers want to be told how many registers there are."""
 
 
 @frozen
@@ -46,7 +52,9 @@ class TilePlan:
     ``wide_right``: how many of its elements are read at once, which then lie side by side in multiples of them.
     ``parts``: whether blocks along z sum parts of the depth, each to its own result, and not all of it. ``windows``:
     how the left factor is read where it is the windows of a convolution, which lie nowhere side by side.
-    ``expression``: what is computed of each sum, rounded to the type of its first input, and of the operands.
+    ``blocks``: how the right factor lies where that is in blocks, whose codes are the elements of ``right`` then;
+    ``ragged``: whether the last of them may have codes beyond the depth. ``expression``: what is computed of each sum,
+    rounded to the type of its first input, and of the operands.
     """
 
     tile: Tile
@@ -60,6 +68,8 @@ class TilePlan:
     parts: bool
     expression: Expression
     windows: Windows | None = None
+    blocks: BlockForm | None = None
+    ragged: bool = False
 
     @property
     def name(self) -> str:
@@ -74,10 +84,23 @@ class TilePlan:
     @property
     def parameters(self) -> Sequence[Parameter]:
         """The sizes of pairs, rows, columns, depth and of a part of that; each tensor, and its strides."""
-        return parameters_of_tiles(self.left, self.right, self.expression, self.windows)
+        return parameters_of_tiles(self.left, self.right, self.expression, self.windows, self.blocks)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether what a thread reads ahead, and its addresses, take many registers.
+
+        `ptxas` would rather lay some of them down in memory than have one block less at once. Others are left to it.
+        """
+        tile = self.tile
+        ahead = (tile.rows + tile.columns) * tile.depth // tile.threads
+        many = ahead >= _MANY if self.inner_right else ahead > _MANY
+        partial = self.windows is not None and not self.windows.whole
+        return many or partial or 1 in (self.wide_left, self.wide_right)
 
     def emit(self, k: Kernel) -> None:
         """result[p, i, j] = expression(sum of left[p, i, d] * right[p, d, j] over d, operands[p, i, j], ...)"""
+        k.least_blocks = 1 if self.scattered else 0
         _Tile(self, k).write()
 
 
@@ -127,6 +150,9 @@ class _Tile:
         if plan.windows is not None:
             spots = [self.block.row + spot for spot, _, _ in self._loads(self.left)]
             self.windows = plan.windows.opened(k, self.block.pair, spots)
+        self.words: TileWords | None = None
+        if plan.blocks is not None:
+            self.words = TileWords(k, plan.blocks, self.block, self.tile.columns, self.tile.depth)
 
     def write(self) -> None:
         """The whole kernel."""
@@ -189,6 +215,8 @@ class _Tile:
 
     def _read(self, side: _Side, depth: Value, end: Value) -> list[Value]:
         """What a thread reads of a tile: zeros beyond the ends."""
+        if self.words is not None and side is self.right:
+            return self.words.read(depth, end, ragged=self.plan.ragged)
         k, found = self.k, list[Value]()
         vector, windows = side.wide if side.wide > 1 else 0, self.windows if side is self.left else None
         for number, (spot, inner, there) in enumerate(self._loads(side)):
@@ -207,6 +235,9 @@ class _Tile:
 
     def _keep(self, side: _Side, values: Sequence[Value]) -> None:
         """Put what was read into shared memory."""
+        if self.words is not None and side is self.right:
+            self.words.put(values, self._keep_word, ragged=self.plan.ragged)
+            return
         for (spot, inner, there), value in zip(self._loads(side), values, strict=True):
             if there is None:
                 self._keep_one(side, spot, inner, value)
@@ -220,6 +251,10 @@ class _Tile:
             return
         for lane in range(side.wide):
             side.shared[(inner + lane) * side.pitch + spot] = value.lane(lane)
+
+    def _keep_word(self, column: Value, first: Value, numbers: Mapping[int, Value]) -> None:
+        for there, number in numbers.items():
+            self.right.shared[(first + there) * self.right.pitch + column] = number
 
     def _held(self, side: _Side, inner: int) -> list[Value]:
         """The elements that a thread has of a factor, at one position of the depth."""

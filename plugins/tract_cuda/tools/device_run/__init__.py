@@ -1,0 +1,1 @@
+"""The parts of `first_device_run.py`, a module each."""

@@ -1,0 +1,1 @@
+"""Kernels of products: tiles, on tensor cores too, few rows, single sums; the other factor plain or in blocks."""

@@ -1,0 +1,1 @@
+"""How GPUs compute the operators of streams: rows for the tables of tract-cuda."""
