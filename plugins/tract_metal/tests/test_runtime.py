@@ -36,7 +36,7 @@ def test_without_a_gpu_nothing_falls_back() -> None:
 
 def test_without_mlx_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlx.core", None)
-    assert "'pip install tract-metal' brings it" in (why_unusable("cpu") or "")
+    assert "'pip install mlx[cpu]' on Linux" in (why_unusable("cpu") or "")
 
 
 def test_a_device_that_is_none() -> None:

@@ -18,7 +18,7 @@ def why_unusable(name: str) -> str | None:
     try:
         import mlx.core as mx
     except ImportError as error:
-        return f"MLX cannot be loaded ({error}); 'pip install tract-metal' brings it, 'tract-metal[cpu]' on Linux"
+        return f"MLX cannot be loaded ({error}): 'pip install mlx' brings it on macOS, 'pip install mlx[cpu]' on Linux"
     if name == "gpu" and not mx.metal.is_available():
         return "MLX finds no GPU of Apple here; metal(device='cpu') computes on the processor, to try things out"
     return None
