@@ -23,6 +23,11 @@ def integers(kind: Any, *shape: int) -> np.ndarray[Any, Any]:
     return RNG.integers(ends.min, ends.max, shape, dtype=kind, endpoint=True)
 
 
+def halved(weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Weights of seven bits: with AVX2 and no more, ONNX Runtime adds pairs of products in i16, which saturates."""
+    return weights // 2
+
+
 def line(name: str, zero: int, scale: float, signed: bool, bits: int = 8) -> str:
     known = f"bits = {bits}, signed = {str(signed).lower()}, symmetric = {str(zero == 0).lower()}"
     return f'"{name}": zero_point_linear_quantize(zero_point = {zero}, scale = {scale}, {known});\n'
@@ -35,7 +40,7 @@ EINSUM = (
 
 
 def test_a_product_of_quantised_matrices_is_what_onnx_runtime_computes() -> None:
-    a, b = integers(U8, 5, 4), integers(I8, 4, 3)
+    a, b = integers(U8, 5, 4), halved(integers(I8, 4, 3))
     parameters = [np.array(one) for one in (F32(0.125), U8(3), b, F32(0.5), I8(1), F32(16), U8(7))]
     expected = onnx_node("QLinearMatMul", [a, *parameters], opset=10)
     np.testing.assert_array_equal(compute(EINSUM, a=a, b=b), expected)
@@ -85,7 +90,7 @@ def qconv(groups: str, extra: str = "") -> str:
 
 @pytest.mark.parametrize(("said", "group"), [(", groups = 2", 2), (", group = 2", 2), ("", 4), (", groups = 1", 1)])
 def test_a_quantised_convolution_is_what_onnx_runtime_computes(said, group) -> None:
-    x, w, bias = integers(U8, 2, 4, 7), integers(I8, 4, 4 // group, 3), integers(I32, 4) // (1 << 20)
+    x, w, bias = integers(U8, 2, 4, 7), halved(integers(I8, 4, 4 // group, 3)), integers(I32, 4) // (1 << 20)
     parameters = [np.array(one) for one in (F32(0.125), U8(3), w, F32(0.5), I8(1), F32(64), U8(7), bias)]
     expected = onnx_node("QLinearConv", [x, *parameters], opset=10, pads=[1, 1], group=group)
     np.testing.assert_array_equal(compute(qconv(said), x=x, w=w, bias=bias), expected)
