@@ -45,10 +45,10 @@ def arena_faults(
     if not nowhere:
         for values in samples:
             places = _places(plan, sizes, lives, values)
-            told = "".join(f" with {name}={value}" for name, value in values.items())
+            told = ", ".join(f"{name}={value}" for name, value in values.items())
             found = [*_outside(plan, places, alignment, values), *_shared(places)]
             if found:
-                yield from (f"{what}{told}" for what in found)
+                yield from (f"{what} with {told}" if told else what for what in found)
                 return
 
 
@@ -68,23 +68,34 @@ def _places(plan: ArenaPlan, sizes: Sequence[Dim], lives: Lives, values: Mapping
     """Of storages whose sizes have values; not of those of branches that are never taken, which may be below 0."""
     found: list[_Place] = []
     for number, (first, last) in lives.items():
-        if symbols_of(sizes[number]) <= values.keys():
-            try:
-                begin, size = evaluate(plan.offset_of[number], values), evaluate(sizes[number], values)
-            except DimError:
-                continue
-            if size >= 0:
-                found.append(_Place(number, plan.slot_of[number], begin, begin + size, first, last))
+        begin, size = _value(plan.offset_of[number], values), _value(sizes[number], values)
+        if begin is not None and size is not None and size >= 0:
+            found.append(_Place(number, plan.slot_of[number], begin, begin + size, first, last))
     return sorted(found, key=lambda one: one.first)
 
 
+def _value(size: Dim, values: Mapping[str, int]) -> int | None:
+    """``None`` where it has a symbol that data give, or is refused: such a run ends before its memory is used."""
+    try:
+        return evaluate(size, values) if symbols_of(size) <= values.keys() else None
+    except DimError:
+        return None
+
+
 def _outside(plan: ArenaPlan, places: Sequence[_Place], alignment: int, values: Mapping[str, int]) -> Iterator[str]:
+    ends = [_end(sizes, values) for sizes in plan.slots]
     for one in places:
-        ends = [evaluate(size, values) for size in plan.slots[one.slot] if symbols_of(size) <= values.keys()]
-        if one.begin < 0 or one.end > max(ends, default=0):
+        end = ends[one.slot]
+        if one.begin < 0 or (end is not None and one.end > end):
             yield f"arena[{one.number}] goes from byte {one.begin} to {one.end} of slot {one.slot}, which ends before"
         if one.begin % alignment:
             yield f"arena[{one.number}] begins at byte {one.begin}, which is no multiple of {alignment}"
+
+
+def _end(sizes: Sequence[Dim], values: Mapping[str, int]) -> int | None:
+    """Where a slot ends, in bytes, which is the largest of its sizes; ``None`` where one of them is refused."""
+    known = [_value(size, values) for size in sizes if symbols_of(size) <= values.keys()]
+    return None if None in known else max((size for size in known if size is not None), default=0)
 
 
 def _shared(places: Sequence[_Place]) -> Iterator[str]:
