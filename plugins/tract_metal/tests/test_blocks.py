@@ -22,13 +22,11 @@ ROWS, SUMMED = 48, 96
 KINDS = {"f32": (DatumType.F32, 3e-6), "f16": (DatumType.F16, 3e-3)}
 
 
-def model_with(op, constants, axes: AxesMapping, x: str, kind: DatumType) -> TypedModel:
+def model_with(op, constants, axes: AxesMapping, x: str) -> TypedModel:
     model = TypedModel()
     source = model.add_source("x", parse_typed_fact(x, model.symbols))
     weights = model.wire_node("weights", op, [model.add_const(f"c{n}", one) for n, one in enumerate(constants)])
-    model.set_outputs(
-        model.wire_node("y", EinSum(axes, kind if kind is DatumType.F32 else DatumType.F32), [source, *weights])
-    )
+    model.set_outputs(model.wire_node("y", EinSum(axes, DatumType.F32), [source, *weights]))
     return model
 
 
@@ -52,7 +50,7 @@ def test_blocks_of_archives(kind: str, rows: int, axes: str) -> None:
     mapping = AxesMapping(tuple(terms.split(",")), (result,))
     fact = f"B,{SUMMED},{kind}" if axes.startswith("bk") else f"{SUMMED},B,{kind}"
     shape = (rows, SUMMED) if axes.startswith("bk") else (SUMMED, rows)
-    model = model_with(UnpackBlocks("q4_0", to), [packed], mapping, fact, to)
+    model = model_with(UnpackBlocks("q4_0", to), [packed], mapping, fact)
     check(model, RNG.standard_normal(shape).astype(to.numpy), tolerance)
 
 
@@ -67,9 +65,7 @@ def test_blocks_of_onnx(code: str, axis: int, block: int) -> None:
     codes, zero = (RNG.integers(low, high + 1, size).astype(dtype) for size in (shape, blocks))
     scale = RNG.uniform(0.01, 0.1, blocks).astype("f4")
     mapping = AxesMapping(("abk", "nk" if axis else "kn"), ("abn",))
-    model = model_with(
-        DequantizeLinear(DatumType.F32, axis, block), [codes, scale, zero], mapping, f"A,2,{SUMMED},f32", DatumType.F32
-    )
+    model = model_with(DequantizeLinear(DatumType.F32, axis, block), [codes, scale, zero], mapping, f"A,2,{SUMMED},f32")
     x = RNG.standard_normal((3, 2, SUMMED)).astype("f4")
     if block in (32, 64, 128):
         check(model, x, 1e-5)
@@ -80,9 +76,7 @@ def test_blocks_of_onnx(code: str, axis: int, block: int) -> None:
 def test_weights_are_repacked_once_for_all_sizes() -> None:
     blocks = encode_q4_0(RNG.standard_normal((ROWS, SUMMED)).astype("f4"))
     packed = blocks.content.reshape(ROWS, SUMMED // 32, 18)
-    model = model_with(
-        UnpackBlocks("q4_0"), [packed], AxesMapping(("bk", "nk"), ("bn",)), f"B,{SUMMED},f32", DatumType.F32
-    )
+    model = model_with(UnpackBlocks("q4_0"), [packed], AxesMapping(("bk", "nk"), ("bn",)), f"B,{SUMMED},f32")
     plan = plan_of(model)
     state = plan.spawn()
     for rows in (1, 2, 3):

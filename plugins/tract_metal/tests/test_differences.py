@@ -8,17 +8,21 @@ import numpy as np
 import pytest
 from on_mlx import model_of, plan_of, run, wanted
 
-from tract_core.data import DatumType
+from tract_core.data import Constant, DatumType
 from tract_core.errors import RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.op import TypedOp
+from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Div, FloorRem, Max, Min, Rem, ShiftLeft, ShiftRight
 from tract_core.ops.cast import Cast
 from tract_core.ops.cumsum import CumMax, CumMin, CumSum
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
+from tract_core.ops.one_hot import OneHot
+from tract_core.ops.pad import Pad, PadConstant
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scatter import ScatterElements
+from tract_core.ops.submodel import SubmodelOp
 from tract_core.ops.topk import Topk
 
 NAN, INF = float("nan"), float("inf")
@@ -115,8 +119,31 @@ def test_an_index_outside_is_named_and_the_next_turn_is_right(op: TypedOp, input
     np.testing.assert_array_equal(found, right)
 
 
-def test_minus_zero_as_a_constant_keeps_its_sign() -> None:
+MINUS_ZERO = np.array(-0.0, "f4")
+
+
+def padded() -> TypedModel:
+    return model_of(Pad(((1, 1),), PadConstant(Constant(MINUS_ZERO))), "20,f32")
+
+
+def one_hot() -> TypedModel:
+    return model_of(OneHot(1, 3, Constant(MINUS_ZERO), Constant(MINUS_ZERO)), "20,i64")
+
+
+def smallest() -> TypedModel:
+    return model_of(Min(), "20,f16", "1,f16", constants={1: np.array([-0.0], "f2")})
+
+
+def smallest_in_a_body() -> TypedModel:
+    body = model_of(Min(), "20,f32", "1,f32", constants={1: MINUS_ZERO.reshape(1)})
+    return model_of(SubmodelOp(body), "20,f32")
+
+
+@pytest.mark.parametrize("make", [padded, one_hot, smallest, smallest_in_a_body], ids=lambda make: make.__name__)
+def test_minus_zero_as_part_of_a_model_keeps_its_sign(make) -> None:
     """MLX writes arrays of one element into its kernels, as texts."""
-    model = model_of(Min(), "20,f16", "1,f16", constants={1: np.array([-0.0], "f2")})
-    (found,) = run(model, np.zeros(20, "f2"))
-    assert np.signbit(found).all()
+    model = make()
+    zeros = np.zeros(20, model.outlet_fact(model.inputs[0]).datum_type.storage.numpy)
+    (found,), (right,) = run(model, zeros), wanted(model, [zeros])
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(right))
+    assert np.signbit(right).any()

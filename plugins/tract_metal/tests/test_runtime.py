@@ -120,3 +120,12 @@ def test_memory_is_told_before_anything_is_computed() -> None:
     state.run([np.zeros(1000, "f4")])
     with pytest.raises(RunError, match=r"bytes at the same time, 1048576 are allowed"):
         state.run([np.zeros(1 << 19, "f4")])
+
+
+def test_many_nodes_of_the_host_lie_between_few_functions() -> None:
+    """They wait for nothing of each other: one function before all of them, one behind."""
+    names = [f"{number}" for number in range(200)]
+    nodes = " ".join(f"a{one} = Neg(x) n{one} = RandomNormalLike(a{one}) b{one} = Abs(n{one})" for one in names)
+    summed = f"y = Sum({', '.join(f'b{one}' for one in names)})"
+    plan = plan_of(parsed(f"(float[2] x) => (float[2] y) {{ {nodes} {summed} }}"), all_of_it=False)
+    assert [type(piece).__name__ for piece in plan.pieces] == ["Segment", *["Hosted"] * 200, "Segment"]

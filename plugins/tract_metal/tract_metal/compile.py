@@ -14,7 +14,6 @@ from tract_core.compile.passes import PassFn, through, up_to
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
 from tract_core.limits import check_time
-from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode, host_nodes
 from tract_metal.elements import element_of
@@ -106,18 +105,19 @@ def _place(grouped: MetalGrouped, group: Group) -> Placed:
     """Where a group is computed."""
     check_time()
     found = _way_or_why(grouped, group)
-    return Placed(group, found if isinstance(found, str) else None, isinstance(found, Keeping))
+    if isinstance(found, str):
+        return Placed(group, found)
+    return Placed(group, None, found if isinstance(found, Keeping) else None)
 
 
 def _way_or_why(grouped: MetalGrouped, group: Group) -> object:
     """How MLX computes a group; a text where it does not."""
-    nodes = [grouped.nodes[node] for node in group.nodes]
-    site = Site(grouped.model, group)
-    for outlet in (*site.inputs, *(one for node in nodes for one in _outlets(node))):
-        kind = grouped.model.outlet_fact(outlet).datum_type
+    model, site = grouped.model, Site(grouped.model, group)
+    for outlet in (*site.inputs, *(one for node in group.nodes for one in model.nodes[node].outlets())):
+        kind = model.outlet_fact(outlet).datum_type
         if element_of(kind) is None:
             return f"MLX does not compute with {kind.short} on every device"
-    if any(node.binds for node in nodes):
+    if any(grouped.nodes[node].binds for node in group.nodes):
         return "its sizes come up in the run"
     try:
         return way(site)
@@ -134,10 +134,6 @@ def way(site: Site) -> object:
         return row(site.group, site)
     row = registry[METAL].find(type(site.op))
     return NO_WAY if row is None else row(site.op, site)
-
-
-def _outlets(node: HostNode) -> list[OutletId]:
-    return [OutletId(node.node, slot) for slot in range(len(node.facts))]
 
 
 def _cut(placed: MetalPlaced, target: MetalTarget) -> MetalCut:

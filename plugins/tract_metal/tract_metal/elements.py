@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import ml_dtypes
 import mlx.core as mx
 import numpy as np
 
-from tract_core.data import DatumType
+from tract_core.data import Container, DatumType, DType
 from tract_core.plugins.keys import Array
 
 _TYPES: Final[Mapping[DatumType, mx.Dtype]] = {
@@ -33,16 +33,29 @@ HALVES: Final = (mx.float16, mx.bfloat16)
 """Floats that are computed in f32, and rounded once."""
 
 
-def element_of(kind: Any) -> mx.Dtype | None:
+def element_of(kind: DType | Container) -> mx.Dtype | None:
     """What elements of a type are in MLX, those of a quantised type as they are stored; ``None`` where it has none."""
-    return _TYPES.get(getattr(kind, "storage", None))  # type: ignore[arg-type]
+    return None if isinstance(kind, Container) else _TYPES.get(kind.storage)
 
 
 def to_mlx(array: Array) -> mx.array:
-    """The same elements in memory of MLX; a copy."""
-    if array.dtype == ml_dtypes.bfloat16:
-        return mx.view(mx.array(array.view(np.uint16)), mx.bfloat16)
-    return mx.array(array)
+    """The same elements in memory of MLX: a copy that is there, as of what is to be computed only its thread knows."""
+    if array.dtype != ml_dtypes.bfloat16:
+        return mx.array(array)
+    found = mx.view(mx.array(array.view(np.uint16)), mx.bfloat16)
+    mx.eval(found)
+    return found
+
+
+def written_in(array: Array) -> mx.array:
+    """The same elements, for use in what MLX records, by the thread that has it recorded.
+
+    MLX writes an array of one element that it knows into its kernels, as a text, in which -0.0 loses its sign: here
+    such an array is a part of a longer one, which it has to read.
+    """
+    if array.size != 1:
+        return to_mlx(np.ascontiguousarray(array))
+    return mx.reshape(to_mlx(np.repeat(array.reshape(-1), 2))[:1], array.shape)
 
 
 def to_numpy(array: mx.array) -> Array:

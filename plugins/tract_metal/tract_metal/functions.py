@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any, Final
 
 import mlx.core as mx
 
+from tract_core.frozen import frozen
 from tract_core.limits import check_room
 from tract_core.model.typed import TypedModel
 from tract_metal.memory import most_bytes
@@ -19,26 +20,16 @@ MOST_SIZES: Final = 16
 """For how many sizes a plan keeps functions of each segment."""
 
 
+@frozen
 class SegmentFunction:
-    """A segment for certain sizes, as MLX computes it. Several threads may call it.
+    """A segment for certain sizes, as MLX computes it: ``recorded`` in each thread that calls it, by MLX's own rule.
 
     ``most_bytes``: what its tensors take at the same time.
     """
 
-    def __init__(self, recorded: Recorded, most_bytes: int, *, compiles: bool) -> None:
-        self.recorded, self.most_bytes = recorded, most_bytes
-        self._function = mx.compile(recorded) if compiles else recorded
-        self._first = Lock()
-        self._is_recorded = False
-
-    def __call__(self, *arrays: mx.array) -> list[mx.array]:
-        """What `Recorded` says. It is recorded in the first call."""
-        if self._is_recorded:
-            return self._function(*arrays)
-        with self._first:
-            found = self._function(*arrays)
-            self._is_recorded = True
-        return found
+    recorded: Recorded
+    function: Callable[..., list[mx.array]]
+    most_bytes: int
 
 
 class Functions:
@@ -63,8 +54,9 @@ class Functions:
             found = self._found.get(key)
             if found is None:
                 recorded = Recorded(self.model, segment, dict(symbols), dict(kept), self.made)
+                function = mx.compile(recorded) if self._compiles else recorded
                 most = most_bytes(self.model, segment, symbols)
-                found = self._found[key] = SegmentFunction(recorded, most, compiles=self._compiles)
+                found = self._found[key] = SegmentFunction(recorded, function, most)
                 if len(self._found) > self._most:
                     self._found.popitem(last=False)
             self._found.move_to_end(key)

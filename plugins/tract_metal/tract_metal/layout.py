@@ -11,6 +11,16 @@ import mlx.core as mx
 from tract_core.frozen import frozen
 
 
+def along(vector: mx.array, axis: int, rank: int) -> mx.array:
+    """A vector as a tensor of so many axes, all others of size 1."""
+    return mx.reshape(vector, [-1 if other == axis else 1 for other in range(rank)])
+
+
+def places_along(x: mx.array, axis: int) -> mx.array:
+    """For each place on an axis of a tensor its number, in i64, in a shape that stretches to that of the tensor."""
+    return along(mx.arange(x.shape[axis], dtype=mx.int64), axis, x.ndim)
+
+
 @frozen
 class Laid:
     """``array``: the elements. ``order``: for each axis of the array, which axis of the tensor it is."""

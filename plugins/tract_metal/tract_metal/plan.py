@@ -8,7 +8,6 @@ from dataclasses import replace
 import mlx.core as mx
 import numpy as np
 
-from tract_core.compile.groups import Group
 from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
@@ -20,12 +19,11 @@ from tract_core.runtime.parts import BodyPath, bodies_within
 from tract_core.runtime.plan import TypedSimplePlan
 from tract_core.runtime.protocol import Observer, Timing
 from tract_core.runtime.stopwatch import timed_run
-from tract_metal.compile import MetalTarget, compiled, way
+from tract_metal.compile import MetalTarget, compiled
 from tract_metal.device import MetalDevice
 from tract_metal.elements import to_mlx
 from tract_metal.functions import Functions
 from tract_metal.segments import Hosted, Segment, dying_after
-from tract_metal.site import Keeping, Site
 from tract_metal.state import MetalState
 
 
@@ -39,7 +37,7 @@ class MetalPlan(TypedSimplePlan):
         found = compiled(model, self.target)
         self.placed, self.pieces = found.placed, found.pieces
         self.dying = dying_after(self.pieces, self.outputs)
-        self.keeping = {one.group.nodes[0]: self._keeping(one.group) for one in self.placed if one.keeps}
+        self.keeping = {one.group.nodes[0]: one.keeping for one in self.placed if one.keeping is not None}
         """How the nodes are computed that keep something on the device."""
         hosts_states = any(isinstance(one, Hosted) and one.node.state is not None for one in self.pieces)
         self.has_states = bool(self.keeping) or hosts_states
@@ -47,11 +45,6 @@ class MetalPlan(TypedSimplePlan):
         self.functions = Functions(model, len(self.pieces), compiles=device.compiles)
         self._on_device: dict[OutletId, mx.array] = {}
         self._weights: dict[int, list[mx.array]] = {}
-
-    def _keeping(self, group: Group) -> Keeping:
-        found = way(Site(self.model, group))
-        assert isinstance(found, Keeping), "it was placed as one"
-        return found
 
     def weights_of(self, segment: Segment) -> list[mx.array]:
         """The tensors of a segment that are part of the model, on the device: copied there when first wanted."""

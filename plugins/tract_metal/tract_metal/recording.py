@@ -9,7 +9,6 @@ from typing import Any, Final
 import mlx.core as mx
 
 from tract_core.compile.groups import Group
-from tract_core.dims import Dim
 from tract_core.errors import RunError, TractError
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -32,7 +31,7 @@ class Recording:
     def __init__(
         self,
         model: TypedModel,
-        symbols: Mapping[str, Dim],
+        symbols: Mapping[str, int],
         values: Mapping[OutletId, mx.array],
         kept: Mapping[int, Sequence[mx.array]] = NOTHING,
         made: dict[tuple[int, ...], Any] | None = None,
@@ -100,7 +99,7 @@ class Recorded:
 
     model: TypedModel
     segment: Segment
-    symbols: Mapping[str, Dim]
+    symbols: Mapping[str, int]
     kept: Mapping[int, int]
     made: dict[tuple[int, ...], Any]
     keeps: dict[int, int] = field(default_factory=dict[int, int])

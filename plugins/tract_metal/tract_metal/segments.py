@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import count
 
 from tract_core.compile.groups import Group, given_by, is_constant
 from tract_core.compile.lifetimes import read_by
@@ -11,15 +13,16 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode
 from tract_metal.group.groups import reads_of
+from tract_metal.site import Keeping
 
 
 @frozen
 class Placed:
-    """A group. ``why``: it is left to the host, ``None`` where MLX computes it; ``keeps``: whether it keeps state."""
+    """A group. ``why``: it is left to the host, ``None`` where MLX computes it; ``keeping``: how it keeps state."""
 
     group: Group
     why: str | None
-    keeps: bool = False
+    keeping: Keeping | None = None
 
 
 @frozen
@@ -55,58 +58,76 @@ Piece = Segment | Hosted
 
 
 class _Order:
-    """Groups in the order in which they are computed, while it is found."""
+    """Groups in the order in which they are computed, while it is found: by their places in the order so far.
 
-    def __init__(self, model: TypedModel, nodes: Mapping[int, HostNode]) -> None:
-        self._model, self._nodes = model, nodes
-        self._there = set(model.inputs)
-        self._known = model.given_symbols()
-        self.found: list[Placed] = []
+    ``_behind``: for each, which wait for it; ``_missing``: for how many others each one waits; ``_ready``: those that
+    wait for none, of MLX and of the host.
+    """
 
-    def take(self, waiting: Sequence[Placed], *, hosted: bool) -> list[Placed]:
-        """Take all that can be computed by now on one side, one behind the other. Returns the rest."""
-        rest = list[Placed]()
-        for one in waiting:
-            if (one.why is not None) is hosted and self._is_ready(one):
-                self.found.append(one)
-                self._there.update(given_by(self._model, one.group.nodes))
-                self._learn(one)
-            else:
-                rest.append(one)
-        return rest
+    def __init__(self, model: TypedModel, placed: Sequence[Placed], nodes: Mapping[int, HostNode]) -> None:
+        self._placed = placed
+        self._behind: list[list[int]] = [[] for _ in placed]
+        self._missing: list[int] = []
+        self._ready: dict[bool, list[int]] = {False: [], True: []}
+        owner, teller = self._makers(model, nodes)
+        for place, one in enumerate(placed):
+            inside = [nodes[node] for node in one.group.nodes]
+            names = {name for node in inside for name in _names_before(node, hosted=one.why is not None)}
+            before = {owner[outlet] for outlet in read_by(model, one.group.nodes) if outlet in owner}
+            before |= {teller[name] for name in names if name in teller}
+            before.discard(place)
+            self._missing.append(len(before))
+            for other in before:
+                self._behind[other].append(place)
+            if not before:
+                heappush(self._ready[one.why is not None], place)
 
-    def _is_ready(self, one: Placed) -> bool:
-        reads = read_by(self._model, one.group.nodes)
-        if not all(outlet in self._there or is_constant(self._model, outlet) for outlet in reads):
-            return False
-        nodes = [self._nodes[node] for node in one.group.nodes]
-        if one.why is not None:
-            return all(self._known.issuperset(node.needs) for node in nodes)
-        return all(self._known.issuperset({*node.needs, *node.promise.symbols}) for node in nodes)
+    def _makers(self, model: TypedModel, nodes: Mapping[int, HostNode]) -> tuple[dict[OutletId, int], dict[str, int]]:
+        """For each tensor that a group gives, and each symbol that comes up in the run, the place of that group."""
+        owner, teller = dict[OutletId, int](), dict[str, int]()
+        known = model.given_symbols()
+        for place, one in enumerate(self._placed):
+            owner |= dict.fromkeys(given_by(model, one.group.nodes), place)
+            binds = frozenset[str]().union(*(nodes[node].binds for node in one.group.nodes))
+            if binds:
+                more = model.symbols.definitions.with_known(known | binds)
+                teller |= dict.fromkeys(more - known, place)
+                known = more
+        return owner, teller
 
-    def _learn(self, one: Placed) -> None:
-        binds = frozenset[str]().union(*(self._nodes[node].binds for node in one.group.nodes))
-        if binds:
-            self._known = self._model.symbols.definitions.with_known(self._known | binds)
+    def found(self) -> list[Placed]:
+        """All, those of one side as long as there are any."""
+        order, hosted = list[Placed](), False
+        while any(self._ready.values()):
+            while self._ready[hosted]:
+                order.append(self._taken(heappop(self._ready[hosted])))
+            hosted = not hosted
+        return order
+
+    def _taken(self, place: int) -> Placed:
+        for other in self._behind[place]:
+            self._missing[other] -= 1
+            if not self._missing[other]:
+                heappush(self._ready[self._placed[other].why is not None], other)
+        return self._placed[place]
+
+
+def _names_before(node: HostNode, *, hosted: bool) -> Iterable[str]:
+    """The symbols that have values before a node is computed; MLX has to know all sizes of what it gives."""
+    return node.needs if hosted else (*node.needs, *node.promise.symbols)
 
 
 def in_few_pieces(model: TypedModel, placed: Sequence[Placed], nodes: Mapping[int, HostNode]) -> list[Placed]:
     """The same groups in another order: of those whose inputs are there, all of MLX come before any of the host."""
-    order, waiting, stuck = _Order(model, nodes), list(placed), 0
-    hosted = False
-    while waiting and stuck < 2:
-        rest = order.take(waiting, hosted=hosted)
-        stuck = 0 if len(rest) < len(waiting) else stuck + 1
-        waiting, hosted = rest, not hosted
-    return [*order.found, *waiting]
+    return _Order(model, placed, nodes).found()
 
 
 def pieces_of(model: TypedModel, placed: Sequence[Placed], nodes: Mapping[int, HostNode], *, each: bool) -> list[Piece]:
     """The pieces of a model. ``each``: whether every group is one of its own, as somebody looks at what it gives."""
     runs = list(_runs(placed, nodes, each=each))
     wanted = _wanted_behind(model, runs)
-    keeping = {one.group.nodes[0] for one in placed if one.keeps}
-    found = list[Piece]()
+    keeping = {one.group.nodes[0] for one in placed if one.keeping is not None}
+    found, numbers = list[Piece](), count()
     for place, run in enumerate(runs):
         if isinstance(run, Hosted):
             found.append(run)
@@ -116,9 +137,8 @@ def pieces_of(model: TypedModel, placed: Sequence[Placed], nodes: Mapping[int, H
             for constant in (False, True)
         )
         gives = tuple(outlet for outlet in _gives(model, run) if outlet in wanted[place] or each)
-        number = sum(isinstance(one, Segment) for one in found)
         kept = tuple(group.nodes[0] for group in run if group.nodes[0] in keeping)
-        found.append(Segment(number, tuple(run), reads, weights, gives, kept))
+        found.append(Segment(next(numbers), tuple(run), reads, weights, gives, kept))
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import mlx.core as mx
 
 from tract_core.compile.groups import Group, given_by
-from tract_core.dims import Dim, substitute
+from tract_core.dims import evaluate
 from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -22,7 +22,7 @@ from tract_core.model.op import TypedOp
 from tract_core.model.substitute import substitute_in
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
-from tract_metal.group.groups import constant_array, reads_of
+from tract_metal.group.groups import reads_of
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class Site:
         self,
         model: TypedModel,
         group: Group,
-        symbols: Mapping[str, Dim] | None = None,
+        symbols: Mapping[str, int] | None = None,
         made: dict[tuple[int, ...], Any] | None = None,
     ) -> None:
         """``made``: what was made of weights, by the nodes of groups."""
@@ -104,11 +104,7 @@ class Site:
 
     def shape(self, slot: int = 0) -> tuple[int, ...]:
         """The shape of an output, for certain sizes."""
-        return tuple(int(substitute(size, self.symbols)) for size in self.model.outlet_fact(self.outputs[slot]).shape)  # type: ignore[arg-type]
-
-    def array(self, outlet: OutletId) -> Array:
-        """A tensor that is part of the model, in NumPy."""
-        return constant_array(self.model, outlet)
+        return tuple(evaluate(size, self.symbols) for size in self.model.outlet_fact(self.outputs[slot]).shape)
 
     def once(self, make: Callable[[], T]) -> T:
         """What is made of weights, the same for all sizes: made when it is first wanted."""

@@ -150,7 +150,7 @@ class MetalState(TypedSimpleState):
         function = self.plan.functions.of(segment, self._host.session.symbols, counts)
         reads = [tensors.on_device(outlet) for outlet in segment.reads]
         kept = [array for arrays in before.values() for array in arrays]
-        given = function(*reads, *self.plan.weights_of(segment), *kept)
+        given = function.function(*reads, *self.plan.weights_of(segment), *kept)
         mx.eval(given)
         if function.recorded.refuses and given[-1].item():
             raise Refused

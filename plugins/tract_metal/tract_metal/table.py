@@ -18,7 +18,7 @@ LowerFn = Callable[[Any, Any], Any]
 METAL: TableKey[type, LowerFn] = TableKey("metal", "how MLX computes an operator", function_row)
 
 BlocksFn = Callable[..., Any]
-"""``(op, *constants) -> Codes``, or ``None``: see `tract_metal.lower.blocks.Codes`."""
+"""``(op, *constants) -> weights``, or ``None``: see `tract_metal.lower.blocks.BlockedWeights`."""
 
 BLOCKS: TableKey[type, BlocksFn] = TableKey("metal_blocks", "how the blocks lie that it unpacks, for MLX", function_row)
 

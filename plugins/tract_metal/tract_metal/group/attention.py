@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tract_core.compile.attention import AttentionAxes, attention_behind, wait_for_mix
 from tract_core.compile.groups import Group
-from tract_core.data import Constant
 from tract_core.frozen import frozen
-from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_core.ops.binary import Add, Mul
@@ -79,10 +75,8 @@ def _next(grouping: MetalGrouper, node: int) -> tuple[TypedNode | None, OutletId
 
 def _number(grouping: MetalGrouper, outlet: OutletId | None) -> float | None:
     """The one number that a tensor is, where it is part of the model."""
-    op: Any = None if outlet is None else grouping.model.nodes[outlet.node].op
-    if not isinstance(op, Const) or not isinstance(op.value, Constant) or op.value.array.size != 1:
-        return None
-    return float(op.value.array.item())
+    array = None if outlet is None else grouping.model.outlet_fact(outlet).constant
+    return None if array is None or array.size != 1 else float(array.item())
 
 
 def _fits(node: TypedNode) -> bool:

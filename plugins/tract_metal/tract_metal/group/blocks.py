@@ -43,7 +43,7 @@ def packed_product(op: Any, grouping: MetalGrouper, node: TypedNode) -> PackedPr
     if reader is None or not isinstance(reader.op, EinSum) or len(reader.inputs) != 2 or reader.op.q_output is not None:
         return None
     found = _product(grouping, node, reader, reader.op)
-    if found is None or describe(op, *(grouping.array(outlet) for outlet in node.inputs)) is None:
+    if found is None or describe(op, *(grouping.model.outlet_fact(one).constant for one in node.inputs)) is None:
         return None
     if not grouping.has(found.x):
         if not grouping.waits(node.id):

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tract_core.compile.groups import Group, Grouper
-from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
-from tract_metal.group.groups import Single, constant_array
+from tract_metal.group.groups import Single
 from tract_metal.table import STARTS
 
 
@@ -20,10 +18,6 @@ class MetalGrouper(Grouper[Group]):
         """``refused``: nodes that no group of several begins with, as MLX does not compute it."""
         super().__init__(model, nodes)
         self.refused = refused
-
-    def array(self, outlet: OutletId) -> Array:
-        """A tensor that is part of the model."""
-        return constant_array(self.model, outlet)
 
     def begin(self, node: HostNode) -> Group | None:
         """The group that begins with a node; ``None`` where it waits for another one."""

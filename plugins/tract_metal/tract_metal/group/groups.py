@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from tract_core.compile.groups import Group
 from tract_core.compile.lifetimes import read_by
-from tract_core.data import Constant
 from tract_core.frozen import frozen
-from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 
 
 @frozen
@@ -28,10 +25,3 @@ def reads_of(model: TypedModel, group: Group) -> list[OutletId]:
     """The tensors of others that a group reads on the device, each once."""
     repacked = group.weights if isinstance(group, Repacking) else ()
     return [outlet for outlet in read_by(model, group.nodes) if outlet not in repacked]
-
-
-def constant_array(model: TypedModel, outlet: OutletId) -> Array:
-    """A tensor that is part of a model, in NumPy."""
-    op = model.nodes[outlet.node].op
-    assert isinstance(op, Const) and isinstance(op.value, Constant), "the callers asked"  # noqa: PT018
-    return op.value.array

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from tract_core.compile.groups import Group
-from tract_core.data import Constant
 from tract_core.frozen import frozen
-from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_core.ops.binary import Add, Mul, Sub
@@ -67,10 +65,9 @@ def rms_norm(op: RmsNorm, grouping: MetalGrouper, node: TypedNode) -> Normed | N
 def _is_one_over(grouping: MetalGrouper, node: TypedNode, total: int, size: Any) -> bool:
     """Whether a node multiplies a total by one over a size."""
     others = [outlet for outlet in node.inputs if outlet.node != total]
-    op = grouping.model.nodes[others[0].node].op if len(others) == 1 else None
-    if not isinstance(op, Const) or not isinstance(op.value, Constant) or not isinstance(size, int) or not size:
+    array = grouping.model.outlet_fact(others[0]).constant if len(others) == 1 else None
+    if array is None or not isinstance(size, int) or not size:
         return False
-    array = op.value.array
     return array.size == 1 and array.item() == np.asarray(1 / size).astype(array.dtype).item()
 
 

@@ -54,11 +54,9 @@ def divided(a: mx.array, b: mx.array) -> mx.array:
     if a.dtype in UNSIGNED:
         return mx.where(b == 0, mx.zeros_like(a), mx.floor_divide(a, mx.maximum(b, 1)))
     plain = mx.where((b == 0) | (b == -1), mx.ones_like(b), b)
-    quotient = mx.floor_divide(a, plain)  # of C: towards zero, or of Python: we do not care
-    rest = a - quotient * plain
-    floor = mx.where((rest != 0) & ((rest < 0) != (plain < 0)), quotient - 1, quotient)
-    rest = a - floor * plain
-    towards_zero = mx.where((rest != 0) & ((a < 0) != (plain < 0)), floor + 1, floor)
+    quotient = mx.floor_divide(a, plain)
+    rest = a - quotient * plain  # with the sign of b where MLX divided towards minus infinity, else with that of a
+    towards_zero = mx.where((rest != 0) & ((rest < 0) != (a < 0)), quotient + 1, quotient)
     return mx.where(b == 0, mx.zeros_like(a), mx.where(b == -1, -a, towards_zero))
 
 
@@ -103,9 +101,7 @@ def largest(a: mx.array, b: mx.array) -> mx.array:
 
 
 def _power(a: mx.array, b: mx.array) -> mx.array:
-    if _float(a):
-        return mx.power(a, b)
-    if a.dtype in UNSIGNED:
+    if _float(a) or a.dtype in UNSIGNED:
         return mx.power(a, b)
     one = mx.where((b & 1) == 0, mx.ones_like(a), a)
     inverse = mx.where(mx.abs(a) == 1, one, mx.zeros_like(a))

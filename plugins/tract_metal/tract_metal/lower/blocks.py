@@ -6,7 +6,7 @@ the rounded product of the scale and the zero point.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import mlx.core as mx
@@ -17,7 +17,7 @@ from tract_core.frozen import frozen
 from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_metal.elements import element_of
+from tract_metal.elements import element_of, to_mlx
 from tract_metal.group.blocks import PackedProduct
 from tract_metal.site import Site
 from tract_metal.table import BLOCKS, KINDS
@@ -31,13 +31,14 @@ LENGTHS: Final = (32, 64, 128)
 
 
 @frozen
-class Codes:
-    """Weights [rows, columns] in blocks along ``axis``, which is the last one or the first.
+class BlockedWeights:
+    """Weights [rows, columns] in blocks of ``length`` along ``axis``, which is the last one or the first.
 
-    ``codes``: of u8, each below 2 to the power of ``bits``; ``scale``, ``offset``: f32, one for a block of ``length``.
+    ``scale``, ``offset``: f32, one for each block. ``codes``: gives the codes, of u8, each below 2 to the power of
+    ``bits``: to take them apart is left to who wants them.
     """
 
-    codes: Array
+    codes: Callable[[], Array]
     scale: Array
     offset: Array
     bits: int
@@ -46,22 +47,30 @@ class Codes:
 
 
 @ROWS.row(BLOCKS, "tract_nnef.nnef_only.blocks:UnpackBlocks")
-def blocks_of_archives(op: Any, packed: Array) -> Codes | None:
+def blocks_of_archives(op: Any, packed: Array) -> BlockedWeights | None:
     """The formats of ggml: a scale in f16 first, and codes of 4 or 8 bits behind."""
-    if packed.ndim != 3 or op.form not in {"q4_0", "q8_1"}:
+    if packed.ndim != 3 or op.form not in _CODES:
         return None
+    bits, codes = _CODES[op.form]
     scale = np.ascontiguousarray(packed[..., :2]).view("<f2")[..., 0].astype(np.float32)
-    if op.form == "q4_0":
-        halves = packed[..., 2:]
-        codes, bits = np.concatenate([halves & 15, halves >> 4], axis=-1), 4
-    else:
-        codes, bits = packed[..., 4:] ^ np.uint8(128), 8  # as if 128 had been added
     offset = scale * np.float32(-(1 << (bits - 1)))
-    return Codes(codes.reshape(packed.shape[0], -1), scale, offset, bits, 32, 1)
+    return BlockedWeights(lambda: codes(packed).reshape(packed.shape[0], -1), scale, offset, bits, 32, 1)
+
+
+def _nibbles(packed: Array) -> Array:
+    return np.concatenate([packed[..., 2:] & 15, packed[..., 2:] >> 4], axis=-1)
+
+
+def _bytes(packed: Array) -> Array:
+    return packed[..., 4:] ^ np.uint8(128)  # as if 128 had been added
+
+
+_CODES: Final[Mapping[str, tuple[int, Callable[[Array], Array]]]] = {"q4_0": (4, _nibbles), "q8_1": (8, _bytes)}
+"""For each format of archives, how many bits its codes have, and what takes them out of blocks."""
 
 
 @ROWS.row(BLOCKS, DequantizeLinear)
-def blocks_of_onnx(op: DequantizeLinear, x: Array, scale: Array, zero: Array) -> Codes | None:
+def blocks_of_onnx(op: DequantizeLinear, x: Array, scale: Array, zero: Array) -> BlockedWeights | None:
     """Integers of 4 or 8 bits, with a scale and a zero point for each block."""
     kind = DatumType.from_numpy(x.dtype)
     bits = {DatumType.U4: 4, DatumType.I4: 4, DatumType.U8: 8, DatumType.I8: 8}.get(kind)
@@ -70,44 +79,51 @@ def blocks_of_onnx(op: DequantizeLinear, x: Array, scale: Array, zero: Array) ->
     shift = 1 << (bits - 1) if kind.is_signed() else 0
     factor = scale.astype(np.float32)
     offset = factor * -(zero.astype(np.float32) + np.float32(shift))
-    codes = (x.astype(np.int16) + shift).astype(np.uint8)
-    return Codes(codes, factor, offset, bits, op.block, op.axis) if np.isfinite(offset).all() else None
+    if not np.isfinite(offset).all():
+        return None
+
+    def codes() -> Array:
+        return (x.astype(np.int16) + shift).astype(np.uint8)
+
+    return BlockedWeights(codes, factor, offset, bits, op.block, op.axis)
 
 
 @ROWS.row(KINDS, PackedProduct)
 def lower_packed(group: PackedProduct, site: Site) -> Callable[..., mx.array] | str:
     """By MLX's own, in the type of the other factor."""
     node = site.model.nodes[group.nodes[0]]
-    kind = element_of(site.model.outlet_fact(group.x).datum_type)
+    factors = site.model.outlet_fact(group.x).datum_type
+    kind = element_of(factors)
     if kind is None or kind not in _FACTORS:
         return "MLX multiplies weights in blocks with f32, f16 and bf16"
     describe = site.model.registry[BLOCKS].find(type(node.op))
     assert describe is not None, "it was found by that"
-    found: Codes = describe(node.op, *(site.array(outlet) for outlet in node.inputs))
-    if found.axis != int(group.rows_first):
+    weights: BlockedWeights = describe(node.op, *(site.model.outlet_fact(one).constant for one in node.inputs))
+    if weights.axis != int(group.rows_first):
         return "the blocks lie along an axis that is not summed over"
 
     def multiplied(*arrays: mx.array) -> mx.array:
         x = dict(zip(site.inputs, arrays, strict=True))[group.x]
         names = [*group.term.replace(group.inner, ""), group.inner]
-        codes, scale, offset = site.once(lambda: _packed(found, kind))
+        codes, scale, offset = site.once(lambda: _packed(weights, factors.numpy))
         x = mx.transpose(x, [group.term.index(name) for name in names])
         rows = [*names[:-1], group.column]
         shape = (*x.shape[:-1], codes.shape[0])
         given = mx.zeros(shape, kind)
         if 0 not in shape:
-            given = mx.quantized_matmul(x, codes, scale, offset, group_size=found.length, bits=found.bits)
+            given = mx.quantized_matmul(x, codes, scale, offset, group_size=weights.length, bits=weights.bits)
         return mx.transpose(given, [rows.index(name) for name in group.result])
 
     return multiplied
 
 
-def _packed(found: Codes, kind: mx.Dtype) -> tuple[mx.array, mx.array, mx.array]:
+def _packed(weights: BlockedWeights, kind: np.dtype[Any]) -> tuple[mx.array, mx.array, mx.array]:
     """[columns of the result, summed], as MLX wants it: codes side by side in words, from the lowest bits on."""
     codes, scale, offset = (
-        np.ascontiguousarray(one if found.axis == 1 else one.T) for one in (found.codes, found.scale, found.offset)
+        np.ascontiguousarray(one if weights.axis == 1 else one.T)
+        for one in (weights.codes(), weights.scale, weights.offset)
     )
-    if found.bits == 4:
+    if weights.bits == 4:
         codes = codes[:, 0::2] | codes[:, 1::2] << 4
     words = np.ascontiguousarray(codes).view("<u4")
-    return mx.array(words), mx.array(scale).astype(kind), mx.array(offset).astype(kind)
+    return to_mlx(words), to_mlx(scale.astype(kind)), to_mlx(offset.astype(kind))

@@ -10,7 +10,7 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.model.const import Const
 from tract_core.plugins.tables import Rows
-from tract_metal.elements import to_mlx
+from tract_metal.elements import written_in
 from tract_metal.site import Site
 from tract_metal.table import METAL
 
@@ -28,6 +28,6 @@ def lower_const(op: Const, site: Site) -> Callable[[], mx.array]:
             if isinstance(value, Constant)
             else np.asarray(value.array, site.fact(site.outputs[0]).datum_type.numpy)
         )
-        return to_mlx(np.ascontiguousarray(array))
+        return written_in(array)
 
     return numbers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import mlx.core as mx
@@ -38,14 +38,34 @@ def channels_last(layout: DataFormat, rank: int) -> tuple[int, ...]:
     return (*(axis for axis in range(rank) if axis != channel), channel)
 
 
-def _convolved(op: Conv, x: Laid, kernel: mx.array, bias: mx.array) -> Laid:
-    layout, plans = op.pool.data_format, op.pool.plan(op, x.shape)
+def with_channels_last(layout: DataFormat, x: Laid, function: Callable[[mx.array], mx.array]) -> Laid:
+    """What a function gives for data in the order batch, of size 1 where there is none, spatial axes, channels."""
     order = channels_last(layout, len(x.order))
-    data = x.as_laid(order)
-    data = data if layout.has_n else data[None]
-    found = _by_mlx(data, weights_of(op, kernel), plans, op.group)
-    found = found + mx.reshape(bias, (-1,)).astype(found.dtype)
-    return Laid(found if layout.has_n else found[0], order)
+    return Laid(unbatched(layout, function(batched(layout, x.as_laid(order)))), order)
+
+
+def batched(layout: DataFormat, x: mx.array) -> mx.array:
+    """With a batch of size 1 where there is none."""
+    return x if layout.has_n else x[None]
+
+
+def unbatched(layout: DataFormat, x: mx.array) -> mx.array:
+    """The opposite of `batched`."""
+    return x if layout.has_n else x[0]
+
+
+def _convolved(op: Conv, x: Laid, kernel: mx.array, bias: mx.array) -> Laid:
+    plans, weights = op.pool.plan(op, x.shape), weights_of(op, kernel)
+
+    def summed(data: mx.array) -> mx.array:
+        return with_bias(_by_mlx(data, weights, plans, op.group), bias)
+
+    return with_channels_last(op.pool.data_format, x, summed)
+
+
+def with_bias(sums: mx.array, bias: mx.array) -> mx.array:
+    """Sums, with channels last, plus one number for each channel or one for all."""
+    return sums + mx.reshape(bias, (-1,)).astype(sums.dtype)
 
 
 def weights_of(op: Convolution, kernel: mx.array) -> mx.array:

@@ -10,7 +10,7 @@ from tract_core.ops.deconv import Deconv
 from tract_core.ops.pool_spec import AxisPlan
 from tract_core.plugins.tables import Rows
 from tract_metal.layout import Laid
-from tract_metal.lower.conv import MOST_AXES, channels_last, weights_of
+from tract_metal.lower.conv import MOST_AXES, weights_of, with_bias, with_channels_last
 from tract_metal.site import Computed, Site, laid
 from tract_metal.table import METAL
 
@@ -28,16 +28,14 @@ def lower_deconv(op: Deconv, site: Site) -> Computed | str:
 
 
 def _deconvolved(op: Deconv, x: Laid, kernel: mx.array, bias: mx.array) -> Laid:
-    layout, plans = op.pool.data_format, op.pool.transposed_plan(op, x.shape, op.adjustments)
-    order = channels_last(layout, len(x.order))
-    data = x.as_laid(order)
-    data = data if layout.has_n else data[None]
-    weights = weights_of(op, kernel)
-    shape = (data.shape[0], *(int(plan.output) for plan in plans), weights.shape[0])
-    empty = data.size == 0 or weights.size == 0 or 0 in shape
-    found = mx.zeros(shape, data.dtype) if empty else _by_mlx(data, weights, plans, op.group)
-    found = found + mx.reshape(bias, (-1,)).astype(found.dtype)
-    return Laid(found if layout.has_n else found[0], order)
+    plans, weights = op.pool.transposed_plan(op, x.shape, op.adjustments), weights_of(op, kernel)
+
+    def summed(data: mx.array) -> mx.array:
+        shape = (data.shape[0], *(int(plan.output) for plan in plans), weights.shape[0])
+        empty = 0 in (data.size, weights.size, *shape)
+        return with_bias(mx.zeros(shape, data.dtype) if empty else _by_mlx(data, weights, plans, op.group), bias)
+
+    return with_channels_last(op.pool.data_format, x, summed)
 
 
 def _by_mlx(data: mx.array, weights: mx.array, plans: Sequence[AxisPlan], group: int) -> mx.array:

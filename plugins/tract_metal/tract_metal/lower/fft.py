@@ -10,6 +10,7 @@ import numpy as np
 from tract_core.ops.fft import ComplexToInnerDim, Fft, InnerDimToComplex, Stft
 from tract_core.plugins.tables import Rows
 from tract_metal.elements import wide
+from tract_metal.layout import along
 from tract_metal.site import Site
 from tract_metal.table import METAL
 
@@ -54,7 +55,7 @@ def _short_time(op: Stft, x: mx.array) -> mx.array:
         before = (op.frame - op.window.array.size) // 2
         window = np.zeros(op.frame, "f4")
         window[before : before + op.window.array.size] = op.window.array.astype("f4")
-        frames = frames * mx.reshape(mx.array(window), (-1, *(1,) * (frames.ndim - op.axis - 2)))
+        frames = frames * along(mx.array(window), op.axis + 1, frames.ndim)
     return _to_pairs(mx.fft.fft(frames, axis=op.axis + 1), x.dtype)
 
 

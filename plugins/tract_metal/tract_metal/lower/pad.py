@@ -7,7 +7,7 @@ import numpy as np
 
 from tract_core.ops.pad import Pad, PadConstant
 from tract_core.plugins.tables import Rows
-from tract_metal.elements import to_mlx
+from tract_metal.elements import written_in
 from tract_metal.layout import Laid
 from tract_metal.site import Computed, Site, laid
 from tract_metal.table import METAL
@@ -22,7 +22,7 @@ def lower_pad(op: Pad, site: Site) -> Computed:
     def padded(x: Laid) -> Laid:
         ends = [(int(before), int(after)) for before, after in (op.pads[axis] for axis in x.order)]
         if isinstance(op.mode, PadConstant):
-            value = to_mlx(np.ascontiguousarray(op.mode.value.array))
+            value = written_in(op.mode.value.array)
             return Laid(mx.pad(x.array, ends, constant_values=value) if ends else x.array, x.order)
         array = x.array
         for axis, pair in enumerate(ends):

@@ -17,7 +17,7 @@ from tract_core.plugins.tables import Rows
 from tract_metal.elements import element_of, wide
 from tract_metal.layout import Laid
 from tract_metal.lower.binary import largest
-from tract_metal.lower.conv import channels_last
+from tract_metal.lower.conv import batched, channels_last, unbatched, with_channels_last
 from tract_metal.lower.extremes import in_order
 from tract_metal.site import Computed, Site, laid
 from tract_metal.table import METAL
@@ -43,17 +43,15 @@ def _largest(plans: Sequence[AxisPlan], x: mx.array, nothing: Any) -> mx.array:
 
 def _with_places(op: MaxPool, x: Laid, nothing: Any, to: mx.Dtype) -> tuple[Laid, Laid]:
     """The largest elements, and where they are, the first of equals in the order of the kernel."""
-    layout, order, plans = (
-        op.pool.data_format,
-        channels_last(op.pool.data_format, len(x.order)),
-        op.pool.plan(op, x.shape),
+    layout, order = op.pool.data_format, channels_last(op.pool.data_format, len(x.order))
+    everywhere = Laid.plain(mx.reshape(mx.arange(x.array.size, dtype=mx.int64), x.shape))
+    data, places = (batched(layout, one.as_laid(order)) for one in (x, everywhere))
+    plans = op.pool.plan(op, x.shape)
+    found = _first_largest(zip(_parts(plans, wide(data), nothing), _parts(plans, places, -1), strict=True))
+    best, place = (
+        Laid(unbatched(layout, one).astype(kind), order) for one, kind in zip(found, (data.dtype, to), strict=True)
     )
-    places = Laid.plain(mx.reshape(mx.arange(x.array.size, dtype=mx.int64), x.shape)).as_laid(order)
-    data = wide(x.as_laid(order))
-    data, places = (one if layout.has_n else one[None] for one in (data, places))
-    best, place = _first_largest(zip(_parts(plans, data, nothing), _parts(plans, places, -1), strict=True))
-    best, place = (one if layout.has_n else one[0] for one in (best, place))
-    return Laid(best.astype(x.array.dtype), order), Laid(place.astype(to), order)
+    return best, place
 
 
 def _first_largest(parts: Iterator[tuple[mx.array, mx.array]]) -> tuple[mx.array, mx.array]:
@@ -85,10 +83,8 @@ def _pooled(op: Pool, function: Callable[[Sequence[AxisPlan], mx.array], mx.arra
     """``function``: of data in the order batch, spatial axes, channels."""
 
     def pooled(x: Laid) -> Laid:
-        layout, order = op.pool.data_format, channels_last(op.pool.data_format, len(x.order))
-        data = x.as_laid(order)
-        found = function(op.pool.plan(op, x.shape), wide(data if layout.has_n else data[None])).astype(data.dtype)
-        return Laid(found if layout.has_n else found[0], order)
+        plans = op.pool.plan(op, x.shape)
+        return with_channels_last(op.pool.data_format, x, lambda data: function(plans, wide(data)).astype(data.dtype))
 
     return laid(pooled)
 

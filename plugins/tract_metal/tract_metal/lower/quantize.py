@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import mlx.core as mx
-import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, OffsetI8asU8, OffsetU8asI8, QuantizeLinear
 from tract_core.ops.rounding import limits
 from tract_core.plugins.tables import Rows
-from tract_metal.elements import element_of, to_mlx
+from tract_metal.elements import element_of, written_in
+from tract_metal.layout import along
 from tract_metal.site import Computed, Site, by_element
 from tract_metal.table import METAL
 
@@ -41,7 +41,7 @@ def spread(op: QuantizeLinear | DequantizeLinear, parameter: mx.array, x: mx.arr
     if parameter.ndim == 0:
         return parameter
     if not op.block:
-        return mx.reshape(parameter, [-1 if axis == op.axis else 1 for axis in range(x.ndim)])
+        return along(parameter, op.axis, x.ndim)
     repeated = mx.repeat(parameter, op.block, axis=op.axis)
     return repeated[(*(slice(None),) * op.axis, slice(0, x.shape[op.axis]))]
 
@@ -65,7 +65,7 @@ def lower_lookup(op: LookupTable, site: Site) -> Callable[[mx.array], mx.array] 
     """table[byte]"""
     if element_of(DatumType.from_numpy(op.table.array.dtype)) is None:
         return "MLX has no such numbers"
-    return lambda x: mx.take(to_mlx(np.ascontiguousarray(op.table.array)), x.astype(mx.uint8).astype(mx.int32), axis=0)
+    return lambda x: mx.take(written_in(op.table.array), x.astype(mx.uint8).astype(mx.int32), axis=0)
 
 
 @ROWS.row(METAL, OffsetI8asU8, OffsetU8asI8)

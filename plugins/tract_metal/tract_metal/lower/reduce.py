@@ -12,6 +12,7 @@ from tract_core.ops.extremes import highest, lowest
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.plugins.tables import Rows
 from tract_metal.elements import wide
+from tract_metal.layout import places_along
 from tract_metal.lower.binary import FLOATS
 from tract_metal.lower.extremes import in_order
 from tract_metal.site import Site
@@ -87,8 +88,7 @@ def _place(reducer: Reducer, x: mx.array, axis: int) -> mx.array:
     if x.dtype in FLOATS:
         hit = mx.where(mx.isnan(best), mx.isnan(x), hit)
     count = x.shape[axis]
-    shape = [count if other == axis else 1 for other in range(x.ndim)]
-    places = mx.reshape(mx.arange(count, dtype=mx.int64), shape)
+    places = places_along(x, axis)
     if last:
         return mx.max(mx.where(hit, places, mx.array(-1, mx.int64)), axis=axis, keepdims=True)
     return mx.min(mx.where(hit, places, mx.array(count, mx.int64)), axis=axis, keepdims=True)

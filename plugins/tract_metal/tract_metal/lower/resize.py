@@ -11,7 +11,7 @@ from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import AxisScale, Coordinates, Resize, keeps, places_of, taps_of
 from tract_core.plugins.tables import Rows
 from tract_metal.elements import to_mlx, wide
-from tract_metal.layout import Laid
+from tract_metal.layout import Laid, along
 from tract_metal.site import Computed, Site, laid
 from tract_metal.table import METAL
 
@@ -40,11 +40,11 @@ def _resized(op: Resize, site: Site, x: Laid, *, nearest: bool) -> Laid:
         scale = AxisScale(sizes[index], output[index], factors[index], op.sampling.region(index))
         if keeps(op.sampling.coordinates, scale):
             continue
-        places, along = places_of(op.sampling.coordinates, scale), x.order.index(axis)
-        found = _along(op, scale, places, found, along, nearest=nearest)
+        places, place = places_of(op.sampling.coordinates, scale), x.order.index(axis)
+        found = _along(op, scale, places, found, place, nearest=nearest)
         if op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE:
             missed = to_mlx((places < 0) | (places > scale.input - 1))
-            outside = outside | mx.reshape(missed, [-1 if one == along else 1 for one in range(found.ndim)])
+            outside = outside | along(missed, place, found.ndim)
     if op.sampling.coordinates is Coordinates.TF_CROP_AND_RESIZE:
         found = mx.where(outside, mx.array(op.sampling.extrapolation_value).astype(found.dtype), found)
     return Laid(found.astype(kind), x.order)
@@ -56,7 +56,7 @@ def _along(
     indices, weights = taps_of(op.sampling, scale, places)
     if nearest:
         return mx.take(x, mx.array(indices[0]), axis=axis)
-    shape, total = [-1 if one == axis else 1 for one in range(x.ndim)], mx.zeros((), x.dtype)
+    total = mx.zeros((), x.dtype)
     for index, weight in zip(indices, weights, strict=True):
-        total = total + mx.take(x, mx.array(index), axis=axis) * mx.reshape(mx.array(weight.astype("f4")), shape)
+        total = total + mx.take(x, mx.array(index), axis=axis) * along(mx.array(weight.astype("f4")), axis, x.ndim)
     return total

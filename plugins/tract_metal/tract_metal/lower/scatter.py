@@ -14,6 +14,7 @@ import mlx.core as mx
 from tract_core.ops.scatter import ScatterElements, ScatterNd
 from tract_core.plugins.tables import Rows
 from tract_metal.elements import wide
+from tract_metal.layout import places_along
 from tract_metal.lower.binary import FLOATS
 from tract_metal.lower.extremes import keys_of, of_keys
 from tract_metal.lower.gather import inside, numbered
@@ -35,7 +36,7 @@ def lower_scatter_elements(op: ScatterElements, site: Site) -> Callable[..., mx.
     def written(x: mx.array, indices: mx.array, updates: mx.array) -> mx.array:
         places = mx.zeros(indices.shape, mx.int64)
         for axis, size in enumerate(x.shape):
-            here = inside(site, indices, size) if axis == op.axis else _along(indices, axis)
+            here = inside(site, indices, size) if axis == op.axis else places_along(indices, axis)
             places = places * size + here
         if 0 in (x.size, indices.size):
             return x
@@ -43,10 +44,6 @@ def lower_scatter_elements(op: ScatterElements, site: Site) -> Callable[..., mx.
         return mx.reshape(flat, x.shape)
 
     return written
-
-
-def _along(x: mx.array, axis: int) -> mx.array:
-    return mx.reshape(mx.arange(x.shape[axis], dtype=mx.int64), [-1 if one == axis else 1 for one in range(x.ndim)])
 
 
 @ROWS.row(METAL, ScatterNd)

@@ -9,6 +9,7 @@ import mlx.core as mx
 from tract_core.ops.topk import Topk
 from tract_core.plugins.tables import Rows
 from tract_metal.elements import wide
+from tract_metal.layout import places_along
 from tract_metal.lower.binary import FLOATS
 from tract_metal.lower.extremes import keys_of
 from tract_metal.site import Site
@@ -24,14 +25,13 @@ def lower_topk(op: Topk, site: Site) -> Callable[..., tuple[mx.array, mx.array]]
         return "keys of elements and places do not fit into 64 bits"
 
     def best(x: mx.array, k: mx.array) -> tuple[mx.array, mx.array]:
-        count, size = int(op.k), x.shape[op.axis]
+        count = int(op.k)
         site.refuse_where(k.astype(mx.int64) != count)
         if x.size == 0 or not count:
             return mx.zeros(site.shape(0), x.dtype), mx.zeros(site.shape(1), mx.int64)
         order = _ordered(x)
         order = ((-1 - order) if op.largest else order) * (1 << 32)
-        places = mx.reshape(mx.arange(size, dtype=mx.int64), [-1 if one == op.axis else 1 for one in range(x.ndim)])
-        keys = mx.sort(order + places, axis=op.axis)
+        keys = mx.sort(order + places_along(x, op.axis), axis=op.axis)
         found = keys[(*(slice(None),) * op.axis, slice(0, count))] & ((1 << 32) - 1)
         return mx.take_along_axis(x, found, axis=op.axis), found
 
