@@ -45,6 +45,12 @@ class ProductAxes:
         left = 1 if last and last in only[0] else 0
         return ProductAxes(pairs, only[left], only[1 - left], inner, left, 1 - left)
 
+    def with_right(self, slot: int) -> ProductAxes:
+        """The axes of the product whose right factor is that input: transposed, if it was the left one."""
+        if slot == self.right:
+            return self
+        return ProductAxes(self.pairs, self.columns, self.rows, self.inner, self.right, self.left)
+
 
 def _long(term: str, shape: Sequence[Dim]) -> set[str]:
     return {name for name, size in zip(term, shape, strict=True) if not is_one(size)}

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tract_cpu.cpu_only.on_steps import Requantize, SumOfSteps, requantize, sum_of_steps
-from tract_cpu.kernels.quantize import requantize as element_of_sums
-from tract_cpu.kernels.quantize import sum_of_steps as element_of_bytes
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.plan import CpuPlan
+from tract_llvm.elements.on_steps import requantize as element_of_sums
+from tract_llvm.elements.on_steps import sum_of_steps as element_of_bytes
 from tract_llvm.isa import Isa
+from tract_llvm.llvm_only.on_steps import Requantize, SumOfSteps, requantize, sum_of_steps
 from tract_llvm.testing.elements import ElementRunner
 
 from tract_core.data import Constant, DatumType

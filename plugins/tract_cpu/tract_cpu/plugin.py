@@ -9,7 +9,7 @@ from tract_core.plugins.descriptor import RuntimeOffer
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_ELEMENTS: Final = ("quantize", "composed")
+_ELEMENTS: Final = ("composed",)
 """Modules of `tract_cpu.kernels` that say how single elements are computed."""
 
 _LOWERED: Final = (
@@ -82,10 +82,7 @@ _READS: Final = (
 )
 """Modules of `tract_cpu.lower` that say which sizes are read from inputs in the middle of a run."""
 
-_RULES: Final = ("integers",)
-"""Modules of `tract_cpu.native_form` that say how a model is rewritten before."""
-
-_OWN: Final = ("on_steps", "composed")
+_OWN: Final = ("composed",)
 """Modules of `tract_cpu.cpu_only`: operators that rules make."""
 
 _RANGES: Final = ("ranges",)
@@ -123,7 +120,6 @@ def tract_tables() -> Mapping[str, str]:
         "cpu_moves": "tract_cpu.table:MOVES",
         "cpu_ranges": "tract_cpu.group.ranges:RANGES",
         "cpu_reads": "tract_cpu.program.reads:READS",
-        "cpu_rules": "tract_cpu.native_form.table:RULES",
     }
 
 
@@ -136,7 +132,6 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         "cpu_moves": [f"tract_cpu.lower.{family}" for family in _LOWERED],
         "cpu_reads": [f"tract_cpu.lower.{family}" for family in _READS],
         "cpu_ranges": [f"tract_cpu.group.{family}" for family in _RANGES],
-        "cpu_rules": [f"tract_cpu.native_form.{family}" for family in _RULES],
         **{key: [f"tract_cpu.cpu_only.{family}" for family in _OWN] for key in ("reference", "memory", "cost", "axes")},
         "elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
     }

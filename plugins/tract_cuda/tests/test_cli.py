@@ -113,7 +113,7 @@ def test_the_number_of_multiprocessors_counts(tmp_path: Path) -> None:
     ("more", "status", "problem"),
     [
         (("--after", "lay_out"), 1, "the compiler has no pass 'lay_out'"),
-        (("--after", "lay_out"), 1, "its passes are group, choose_kernels, plan_memory"),
+        (("--after", "lay_out"), 1, "its passes are native_form, group, choose_kernels, plan_memory"),
         (("--arch", "sm_70"), 1, "there is no architecture 'sm_70'"),
         (("--arch", "sm_70"), 1, "there are sm_80, sm_89"),
         (("--node", "z"), 1, "there is no node 'z'"),

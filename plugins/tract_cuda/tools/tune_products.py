@@ -44,9 +44,10 @@ def products_of(model: TypedModel, target: Target) -> list[products.Product]:
     add = choose.add_product
 
     def noted(lowering: Lowering, product: products.Product, nodes: Any) -> None:
-        key = key_of(product)
+        read = choose.as_read(lowering, replace(product, tf32=target.tf32))
+        key = key_of(read)
         if key is not None and product.result.shape[1] > choose.MOST_ROWS:
-            found.setdefault(key, product)
+            found.setdefault(key, read)
         add(lowering, product, nodes)
 
     einsum.add_product = conv.add_product = noted
@@ -59,7 +60,8 @@ def candidates(product: products.Product, multiprocessors: int) -> Iterator[prod
     """Tiles, with numbers of parts."""
     pairs, rows, columns = product.result.shape
     tiles, flat = products.tiles_for(product)
-    others = products.OTHERS_MMA if isinstance(flat, products.MmaTile) else products.OTHERS
+    factors = products.factors_of(product)
+    others = products.OTHERS if factors is None else [products.as_deep(one, factors) for one in products.OTHERS_MMA]
     for tile in (*tiles, flat, *others):
         if tile.rows >= 2 * rows + 16 or tile.columns >= 2 * columns + 32:
             continue

@@ -1,7 +1,8 @@
 """The compiler as a list of passes, each from one frozen value to the next, which can be looked at.
 
-``group`` decides which nodes one kernel computes, and in which order; ``choose_kernels`` on kernels, their arguments,
-and what is copied between host and device; ``plan_memory`` on what shares memory on the device.
+``native_form`` rewrites the model into what kernels are made for; ``group`` decides which nodes one kernel computes,
+and in which order; ``choose_kernels`` on kernels, their arguments, and what is copied between host and device;
+``plan_memory`` on what shares memory on the device.
 
 Two decisions depend on each other: a group is made before there is a kernel for it. Where `choose_kernels` finds that
 there is none, it has groups made again without it.
@@ -23,6 +24,7 @@ from tract_core.runtime.host import HostNode, host_nodes
 from tract_cuda.group.grouping import CudaGrouper
 from tract_cuda.group.groups import Host
 from tract_cuda.lowering import Lowering, Site, Target
+from tract_cuda.native_form import native_form
 from tract_cuda.program import CudaProgram
 from tract_cuda.program_text import program_text
 from tract_cuda.table import CUDA, KINDS
@@ -32,11 +34,23 @@ ALIGNMENT: Final = 256
 
 
 @frozen
-class Grouped:
-    """A model with its groups, in the order in which they are computed. ``nodes``: in order of execution."""
+class Formed:
+    """A model in native form. ``nodes``: in order of execution."""
 
     model: TypedModel
     nodes: tuple[HostNode, ...]
+
+    def text(self) -> str:
+        """The model, a line for each node."""
+        from tract_core.model.op_text import model_text
+
+        return model_text(self.model) + "\n"
+
+
+@frozen
+class Grouped(Formed):
+    """A model with its groups, in the order in which they are computed."""
+
     groups: tuple[Group, ...]
 
     def text(self) -> str:
@@ -74,8 +88,13 @@ class GroupRefused(Exception):
         self.node, self.why = node, why
 
 
-def _grouped(model: TypedModel, target: Target, refused: Mapping[int, str] | None = None) -> Grouped:
-    nodes = tuple(host_nodes(model))
+def _formed(model: TypedModel, target: Target) -> Formed:
+    formed = native_form(model)
+    return Formed(formed, tuple(host_nodes(formed)))
+
+
+def _grouped(formed: Formed, target: Target, refused: Mapping[int, str] | None = None) -> Grouped:
+    model, nodes = formed.model, formed.nodes
     groups = CudaGrouper(model, nodes, target, refused or {}).found()
     if checking():
         from tract_cuda.program_check import check_groups
@@ -92,7 +111,7 @@ def _chosen(grouped: Grouped, target: Target) -> Chosen:
             return Chosen(grouped.model, grouped.nodes, grouped.groups, _lowered(grouped, target))
         except GroupRefused as error:
             refused[error.node] = error.why
-            grouped = _grouped(grouped.model, target, refused)
+            grouped = _grouped(grouped, target, refused)
 
 
 def _lowered(grouped: Grouped, target: Target) -> CudaProgram:
@@ -142,6 +161,7 @@ def _planned(chosen: Chosen, target: Target) -> Planned:
 
 
 COMPILE: Final[Mapping[str, PassFn[Target]]] = {
+    "native_form": _formed,
     "group": _grouped,
     "choose_kernels": _chosen,
     "plan_memory": _planned,
@@ -154,6 +174,6 @@ def compiled(model: TypedModel, target: Target) -> Planned:
     return through(COMPILE.values(), model, target)
 
 
-def after(name: str, model: TypedModel, target: Target) -> Grouped:
+def after(name: str, model: TypedModel, target: Target) -> Formed:
     """What the passes up to the one of this name make of a model in normal form, which has a text."""
     return through(up_to(name, COMPILE), model, target)

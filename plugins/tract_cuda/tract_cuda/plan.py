@@ -37,9 +37,9 @@ class CudaPlan(TypedSimplePlan):
 
     def __init__(self, model: TypedModel, device: Device, target: Target) -> None:
         """Raises Unsupported where an operator has neither a kernel nor a NumPy meaning, RunError without memory."""
-        super().__init__(model)
-        self.device, self.target = device, target
         found = compiled(model, target)
+        super().__init__(found.model)
+        self.device, self.target = device, target
         self.groups, self.program, self.arena = found.groups, found.program, found.arena
         self.pieces = list(pieces_of(self.program.steps))
         self.dying = dying_after(self.pieces, self.outputs)

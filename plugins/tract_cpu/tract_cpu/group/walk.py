@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from tract_llvm.fuse.walk import Refused, Walk
+from tract_llvm.llvm_only.on_steps import Dequantize
 
 from tract_core.model.graph import OutletId
 from tract_core.runtime.host import HostNode
-from tract_cpu.cpu_only.on_steps import Dequantize
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.group.layouts import Layouts
 

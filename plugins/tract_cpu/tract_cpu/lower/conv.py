@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from tract_llvm.native_form.parameters import wire_conv
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, product
@@ -24,7 +25,6 @@ from tract_cpu.place.blocked import bordered, operands_in_blocks, to_blocks
 from tract_cpu.place.chain import placed
 from tract_cpu.place.wholes import result_for
 from tract_cpu.products.direct import Candidate, direct
-from tract_cpu.products.quantized import wire_conv
 from tract_cpu.products.weights import Weights
 from tract_cpu.products.windows import ConvInput, Parts, WindowAxis
 from tract_cpu.products.winograd import winograd_step

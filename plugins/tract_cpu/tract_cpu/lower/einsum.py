@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.fuse.code_size import CHEAP
 from tract_llvm.language.types import ElementType
+from tract_llvm.native_form.parameters import wire_product
 from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import Address, View
 
@@ -36,7 +37,6 @@ from tract_cpu.lower.written_out import written_out
 from tract_cpu.place.chain import PlacedChain, as_they_are, near, placed
 from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task
 from tract_cpu.products.dots import in_panels
-from tract_cpu.products.quantized import wire_product
 from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.program import NativeStep
 from tract_cpu.table import CPU, KINDS

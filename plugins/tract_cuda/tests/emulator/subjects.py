@@ -126,6 +126,13 @@ def _product(left: Sequence[int], right: Sequence[int], kind: str = "f4", term: 
     )
 
 
+def _bytes(left: Sequence[int], right: Sequence[int]) -> tuple:
+    """A product of bytes of both kinds, which lie along what is summed."""
+    rng = np.random.default_rng(2)
+    first, second = rng.integers(0, 256, left, "u1"), rng.integers(-128, 128, right[::-1], "i1")
+    return EinSum(AxesMapping.parse("ij,kj->ik"), DatumType.I32), first, second
+
+
 _PADDED = Explicit((1, 1), (1, 1))
 _IMAGE = _whole((1, 5, 9, 11))
 _EACH = PoolSpec(DataFormat.NCHW, (3, 3), _PADDED, (1, 1), (2, 1), 12, 12)
@@ -159,6 +166,7 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "dot": _of("dot", *_product((20, 9), (9, 17), "i1")),
     "mma": _of("mma", *_product((40, 80), (80, 72), "f2"), tolerance=_HALVES),
     "attention": _attended("attention", (19, 70, 20), "f4", _ROUNDED),
+    "mma of bytes": _of("mma", *_bytes((40, 80), (80, 72))),
     "attention_mma": _attended("attention_mma", (35, 70, 16), "f2", _HALVES),
     "depthwise": _of(
         "depthwise",

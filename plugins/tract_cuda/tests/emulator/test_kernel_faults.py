@@ -71,6 +71,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "without signs": Fault("type", r"(setp\.\w\w|min|max|shr|div|rem|cvt\.s64)\.s32", r"\1.u32"),
     "other halves": Fault("type", r"\.f16(?=x2|[.\s])", ".bf16"),
     "products of other halves": Fault("type", r"f32\.f16\.f16\.f32", "f32.bf16.bf16.f32"),
+    "bytes of other signs": Fault("type", r"s32\.u8\.s8\.s32", "s32.s8.s8.s32"),
     "half of each word is stored": Fault("type", r"st\.global\.[bfu]32", "st.global.b16"),
     "half of each word is kept": Fault("type", r"ld\.shared\.[bf]32", "ld.shared.b16"),
     "one of four is stored": Fault("type", r"st\.global\.v4\.([bf]32)(.*), \{([^,]*),[^}]*\}", r"st.global.\1\2, \3"),
@@ -129,6 +130,15 @@ PLANTED: Final[Mapping[str, tuple[str, ...]]] = {
         "strides of one",
         "warps do the same",
     ),
+    "mma of bytes": (
+        "no barriers",
+        "one group less is waited for",
+        "whole pieces at the edges",
+        "bytes of other signs",
+        "steps twice as long",
+        "one more is inside",
+        "warps do the same",
+    ),
     "attention": (
         "no barriers",
         "one bound of two",
@@ -165,7 +175,8 @@ PLANTED: Final[Mapping[str, tuple[str, ...]]] = {
 
 BARRIERS: Final[Mapping[str, int]] = {
     "turned": 1, "softmax": 2, "sum across": 1, "argmax": 1, "sum in pieces": 1, "pieces merged": 1, "tile": 2,
-    "tile, turned": 2, "windows": 2, "mma": 1, "attention": 3, "attention_mma": 1, "scan": 2, "topk": 2,
+    "tile, turned": 2, "windows": 2, "mma": 1, "mma of bytes": 1, "attention": 3, "attention_mma": 1,
+    "scan": 2, "topk": 2,
 }  # fmt: skip
 """How many barriers each kernel has; the others have none."""
 

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from tract_cuda.compile import compiled
+from tract_cuda.compile import Planned, compiled
 from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.language.arch import arch_named
 from tract_cuda.lowering import Target
@@ -43,8 +43,12 @@ def text(shape: Sequence[int], dtype: str) -> str:
 
 def program_of(model: TypedModel, multiprocessors: int = 132) -> CudaProgram:
     """The program of a model, no node of which is left to the host."""
-    found = compiled(model, Target(SM_80, multiprocessors)).program
-    assert not [step for step in found.steps if isinstance(step, Hosted)]
+    return _compiled(model, multiprocessors).program
+
+
+def _compiled(model: TypedModel, multiprocessors: int = 132) -> Planned:
+    found = compiled(model, Target(SM_80, multiprocessors))
+    assert not [step for step in found.program.steps if isinstance(step, Hosted)]
     return found
 
 
@@ -57,7 +61,8 @@ def run(
     model: TypedModel, *inputs: np.ndarray, symbols: Mapping[str, int] | None = None, wide: bool = False
 ) -> list[np.ndarray]:
     """The outputs of a model. The threads of each kernel go in several orders, which changes no bit."""
-    return Execution(program_of(model), symbols or {}, wide).run(model, inputs)
+    found = _compiled(model)
+    return Execution(found.program, symbols or {}, wide).run(found.model, inputs)
 
 
 class Execution:

@@ -22,7 +22,7 @@ from tract_cuda.products.product import (
     add_tiles,
     add_vectors,
     by_rule,
-    fits_tensor_cores,
+    factors_of,
 )
 from tract_llvm.elements.expressions import Apply, Expression, element_of
 from tract_llvm.language.types import BF16, F16, F32, F64, I32, ElementType
@@ -142,7 +142,7 @@ MMA_SIZES = [(1, 1, 8, 8), (2, 3, 40, 16), (1, 32, 32, 32), (2, 33, 72, 40), (1,
 @pytest.mark.parametrize("parts", [1, 2])
 def test_halves_on_tensor_cores(sizes, inner, parts) -> None:
     one = case(F16, sizes, turned=(False, inner))
-    assert fits_tensor_cores(one.product)
+    assert factors_of(one.product) is not None
     add_tiles(one.lowering, one.product, (SMALL_MMA, parts), ())
     one.check()
 
@@ -156,7 +156,7 @@ def test_every_tile_for_tensor_cores_that_is_measured(tile: AnyTile) -> None:
 
 @pytest.mark.parametrize("sizes", [(1, 33, 12, 32), (1, 33, 32, 12)], ids=str)
 def test_what_lies_in_no_whole_pieces_is_not_for_tensor_cores(sizes) -> None:
-    assert not fits_tensor_cores(case(F16, sizes).product)
+    assert factors_of(case(F16, sizes).product) is None
 
 
 @pytest.mark.parametrize("element", [F32, F16, F64, I32], ids=lambda one: one.name)

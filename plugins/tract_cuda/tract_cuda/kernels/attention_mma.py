@@ -21,7 +21,7 @@ from tract_cuda.kernels.attention import Around, parameters_of
 from tract_cuda.kernels.online import Online
 from tract_cuda.language.arch import WARP
 from tract_cuda.language.kernel import Kernel, Parameter
-from tract_cuda.language.matrices import HALVES, PIECE, accumulate, commit, copy_later, fragments, wait, zeros
+from tract_cuda.language.matrices import HALVES, PIECE, Factors, accumulate, commit, copy_later, fragments, wait, zeros
 
 HIGH = 16
 """Queries of a warp."""
@@ -107,7 +107,7 @@ class _Attention:
     """While it is written."""
 
     def __init__(self, plan: AttentionMmaPlan, k: Kernel) -> None:
-        self.plan, self.k = plan, k
+        self.plan, self.k, self.factors = plan, k, Factors(plan.element, plan.element)
         self.around, self.row = Around(plan, k, plan.queries), k.warp() * HIGH
         self.query = self._held("query", plan.queries, plan.depth, self.around.queries)
         self.key = self._held("key", plan.keys, plan.depth, self.around.keys, STAGES)
@@ -171,8 +171,8 @@ class _Attention:
                 row = (lane & 7) + ((lane >> 4) << 3) + column
                 place = stage * self.key.bytes + self.key.place(row, ((lane >> 3) & 1) + inner // HALVES)
                 b = fragments(k, self.key.shared, place)
-                accumulate(k, plan.element, sums[column // 8], a, b[:2])
-                accumulate(k, plan.element, sums[column // 8 + 1], a, b[2:])
+                accumulate(k, self.factors, sums[column // 8], a, b[:2])
+                accumulate(k, self.factors, sums[column // 8 + 1], a, b[2:])
         halves = [self._powers(half, first, sums, online, mixed) for half in range(2)]
         pairs = [[self._pair(line[n : n + 2]) for n in range(0, len(line), 2)] for line in halves]
         return [
@@ -214,8 +214,8 @@ class _Attention:
             for column in range(0, plan.width, 16):
                 place = self.value.place((lane & 15) + 16 * number, (lane >> 4) + column // HALVES)
                 b = fragments(k, self.value.shared, stage * self.value.bytes + place, turned=True)
-                accumulate(k, plan.element, mixed[column // 8], a, b[:2])
-                accumulate(k, plan.element, mixed[column // 8 + 1], a, b[2:])
+                accumulate(k, self.factors, mixed[column // 8], a, b[:2])
+                accumulate(k, self.factors, mixed[column // 8 + 1], a, b[2:])
 
     def _give(self, online: Online, mixed: Sequence[Sequence[Variable]]) -> None:
         k, lane, result = self.k, self.k.lane(), self.k.memory("result")

@@ -165,7 +165,7 @@ def block_factor(op: EinSum, site: Site, axes: ProductAxes, sizes: Mapping[str, 
         other = site.lowering.element(site.node.inputs[1 - slot])
         if tensor is None or other is None or _DEEP % tensor.form.span or not _is_summed_in_f32(other):
             continue
-        found = _factor(tensor, op.axes.inputs[slot], _with_right(axes, slot), sizes)
+        found = _factor(tensor, op.axes.inputs[slot], axes.with_right(slot), sizes)
         if found is not None:
             return found
     return None
@@ -173,13 +173,6 @@ def block_factor(op: EinSum, site: Site, axes: ProductAxes, sizes: Mapping[str, 
 
 def _is_summed_in_f32(element: ElementType) -> bool:
     return element.kind == "f" and element.bits <= F32.bits and not element.is_carried
-
-
-def _with_right(axes: ProductAxes, slot: int) -> ProductAxes:
-    """The axes of the product whose right factor is in a slot, transposed for that if it was the left one."""
-    if slot == axes.right:
-        return axes
-    return replace(axes, rows=axes.columns, columns=axes.rows, left=axes.right, right=axes.left)
 
 
 def _factor(tensor: BlockTensor, term: str, axes: ProductAxes, sizes: Mapping[str, Dim]) -> BlockFactor | None:

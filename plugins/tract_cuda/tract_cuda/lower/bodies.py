@@ -47,13 +47,13 @@ class Body:
             assert isinstance(found, Chosen), "that is what this pass makes"
         except TractError as error:
             raise Unfit(f"in its body: {error.problem}") from None
-        if any(condition.holds() != 1 for condition, _ in body.conditions):
+        if any(condition.holds() != 1 for condition, _ in found.model.conditions):
             raise Unfit("its body is for some sizes only")
         hosted = next((step for step in found.program.steps if isinstance(step, Hosted)), None)
         if hosted is not None:
             raise Unfit(f"in its body, node {hosted.node.name!r}: {hosted.why}")
         assert not found.program.kept, "bodies keep nothing"
-        return Body(body, found.program, tuple(inputs))
+        return Body(found.model, found.program, tuple(inputs))
 
     def inside(self, site: Site, targets: Mapping[int, View]) -> Inside:
         """It with memory in the model around.

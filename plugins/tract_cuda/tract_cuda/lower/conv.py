@@ -45,7 +45,7 @@ def lower_conv(op: Conv, site: Site) -> str | None:
     """A convolution that nothing is computed behind."""
     model = site.lowering.model
     if op.q_output is not None:
-        return "there are no kernels for quantised convolutions yet"
+        return "sizes of its parameters do not fit"
     start = biased(op, model, model.nodes[site.node.node])
     if start is None:
         return "kernels do not sum in that type"
@@ -242,8 +242,9 @@ def _positions(parts: Parts) -> View | None:
 
 def _windows(parts: Parts, data: View, cut: _Cut) -> WindowsOf:
     """How the windows are read. ``data``: with its channels side by side."""
-    steps = {f"step{number}": data.strides[1 + number] for number in range(len(parts.axes))}
-    given = {"batch": data.strides[0], "pair": data.strides[0] if cut.by_batch else parts.each}
+    batch, *along, _ = (0 if size == 1 else step for size, step in zip(data.shape, data.strides, strict=True))
+    steps = {f"step{number}": step for number, step in enumerate(along)}
+    given = {"batch": batch, "pair": batch if cut.by_batch else parts.each}
     given |= _told(parts) | steps
     return WindowsOf(parts.window, parts.each, {f"window.{name}": value for name, value in given.items()})
 

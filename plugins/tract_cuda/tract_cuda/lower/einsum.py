@@ -11,6 +11,7 @@ from tract_llvm.program.loops import collapsed
 from tract_llvm.program.views import View
 
 from tract_core.compile.products import ProductAxes, moves_only, stretched_shapes
+from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.tables import Rows
@@ -31,7 +32,7 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     lowering = site.lowering
     facts = [lowering.model.outlet_fact(outlet) for outlet in site.node.inputs]
     if op.q_output is not None:
-        return "there are no kernels for quantised sums of products yet"
+        return "sizes of its parameters do not fit"
     if moves_only(op, facts, site.node.facts[0]):
         return _lower_view(op, site)
     start = product_of(op, lowering.model, lowering.model.nodes[site.node.node])
@@ -63,7 +64,7 @@ def lower_product(op: EinSum, site: Site, behind: Chain) -> None:
     """Add the launches of a product of two, and what is computed behind it."""
     lowering, facts = site.lowering, [site.lowering.model.outlet_fact(outlet) for outlet in site.node.inputs]
     shapes, (output,) = stretched_shapes(op, facts), op.axes.outputs
-    axes, shape = ProductAxes.of(op, shapes), tuple(lowering.model.outlet_fact(site.outlet).shape)
+    axes, shape = _axes(op, site, shapes), tuple(lowering.model.outlet_fact(site.outlet).shape)
     sizes = _sizes(op, axes, shapes) | dict(zip(output, shape, strict=True))
     packed = block_factor(op, site, axes, sizes)
     axes = axes if packed is None else packed.axes
@@ -83,6 +84,18 @@ def lower_product(op: EinSum, site: Site, behind: Chain) -> None:
     blocks = None if packed is None else packed.blocks
     product = Product(left, right, operands, result, sums, behind.expression, blocks=blocks)
     add_product(lowering, product, site.group.nodes)
+
+
+def _axes(op: EinSum, site: Site, shapes: Sequence[Sequence[Dim]]) -> ProductAxes:
+    """Which axes are rows, columns and summed. Weights of bytes are to the right.
+
+    Tensor cores read bytes that lie along the depth: so results lie as convolutions read them.
+    """
+    axes = ProductAxes.of(op, shapes)
+    facts = [site.lowering.model.outlet_fact(one) for one in site.node.inputs]
+    small = all(fact.datum_type.storage in (DatumType.I8, DatumType.U8) for fact in facts)
+    weights, data = (facts[slot].constant is not None for slot in (axes.left, axes.right))
+    return axes.with_right(axes.left) if small and weights and not data else axes
 
 
 def _sizes(op: EinSum, axes: ProductAxes, shapes: Sequence[Sequence[Dim]]) -> dict[str, Dim]:

@@ -11,7 +11,7 @@ from typing import Final
 from tract_cuda.kernels.products.mma import MmaTile
 from tract_cuda.kernels.products.tile import Tile
 from tract_cuda.language.arch import Arch
-from tract_cuda.products.product import AnyTile, Choice, Product, fits_tensor_cores
+from tract_cuda.products.product import AnyTile, Choice, Product, factors_of
 
 TABLE: Final = Path(__file__).with_name("measured.json")
 
@@ -23,7 +23,7 @@ def measured(product: Product, arch: Arch) -> Choice | None:
     if found is None:
         return None
     *numbers, parts = found
-    kind: type[AnyTile] = MmaTile if fits_tensor_cores(product) else Tile
+    kind: type[AnyTile] = Tile if factors_of(product) is None else MmaTile
     return kind(*numbers), parts
 
 
@@ -33,7 +33,7 @@ def key_of(product: Product) -> str | None:
     if product.blocks is not None or not all(isinstance(one, int) for one in sizes):
         return None
     left = "windows" if product.windows is not None else _lies(inner=product.inner_left)
-    cores = ("cores",) if fits_tensor_cores(product) else ()
+    cores = () if factors_of(product) is None else ("cores",)
     types = (product.left.element.name, product.right.element.name, product.sums.name)
     return " ".join(("x".join(map(str, sizes)), left, _lies(inner=product.inner_right), *cores, *types))
 

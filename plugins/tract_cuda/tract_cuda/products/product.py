@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tract_llvm.elements.expressions import Expression
-from tract_llvm.language.types import BF16, F16, F32, ElementType
+from tract_llvm.language.types import F32, ElementType
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div
@@ -23,7 +24,7 @@ from tract_cuda.kernels.products.tile import Tile, TilePlan
 from tract_cuda.kernels.products.vector import VectorPlan
 from tract_cuda.kernels.products.vector_blocks import VectorBlocksPlan
 from tract_cuda.kernels.windows import Windows
-from tract_cuda.language.matrices import HALVES
+from tract_cuda.language.matrices import HALVES, Factors
 from tract_cuda.lowering import Lowering
 from tract_cuda.maps import assumed, is_multiple, vector_width
 from tract_cuda.positions import sizes_of, strides_of
@@ -68,10 +69,10 @@ MMA_TILES: Final = (
     MmaTile(64, 64, 64, 3, 2, 2),
     MmaTile(32, 64, 64, 4, 2, 2),
 )
-"""The same for halves, on tensor cores."""
+"""The same on tensor cores, with depths as of halves: those of other elements have as many bytes."""
 
 FLAT_MMA: Final = MmaTile(16, 64, 64, 4, 1, 4)
-"""For few rows of halves."""
+"""For few rows, on tensor cores."""
 
 OTHERS_MMA: Final = (
     MmaTile(128, 128, 64, 3, 2, 2),
@@ -84,7 +85,7 @@ OTHERS_MMA: Final = (
     MmaTile(32, 32, 64, 4, 1, 2),
     MmaTile(16, 128, 64, 4, 1, 4),
 )
-"""What is measured beside these, of halves."""
+"""What is measured beside these, on tensor cores."""
 
 _STEPS: Final = ("window.step", "window.batch", "window.pair")
 """How arguments of windows begin that are steps in memory."""
@@ -150,6 +151,7 @@ class Product:
     ``expression``: its first input is the sum, rounded to that type; the others are the operands. ``windows``: how the
     left factor is read where it is the windows of a convolution; its view is the data then. ``blocks``: how the right
     factor lies where that is in blocks; its view is [pairs, blocks, columns] of the begins of their codes then.
+    ``tf32``: whether factors of f32 may be cut to 10 bits.
     """
 
     left: View
@@ -160,6 +162,7 @@ class Product:
     expression: Expression
     windows: WindowsOf | None = None
     blocks: BlocksOf | None = None
+    tf32: bool = False
 
     @property
     def depth(self) -> Dim:
@@ -204,8 +207,9 @@ Choice = tuple[AnyTile, int]
 
 def tiles_for(product: Product) -> tuple[Sequence[AnyTile], AnyTile]:
     """The tiles that a product may be computed by, from the largest to the smallest, and that for few rows."""
-    if fits_tensor_cores(product):
-        return MMA_TILES, FLAT_MMA
+    factors = factors_of(product)
+    if factors is not None:
+        return [as_deep(one, factors) for one in MMA_TILES], as_deep(FLAT_MMA, factors)
     return (TILES if product.blocks is None else BLOCK_TILES), FLAT
 
 
@@ -236,19 +240,28 @@ def add_tiles(lowering: Lowering, product: Product, choice: Choice, nodes: Seque
         _add_parts(lowering, product, tile, parts, nodes)
 
 
-def fits_tensor_cores(product: Product) -> bool:
-    """Whether the factors are halves that lie in pieces of 16 bytes, or in blocks that stand for such."""
+def as_deep(tile: MmaTile, factors: Factors) -> MmaTile:
+    """The tile with a depth of as many bytes as it has of halves."""
+    return replace(tile, depth=tile.depth * factors.each // HALVES)
+
+
+def factors_of(product: Product) -> Factors | None:
+    """What tensor cores multiply: types that they know, in pieces of 16 bytes, or in blocks that stand for such.
+
+    ``None`` where factors are, or lie, otherwise.
+    """
     left, right, windows = product.left, product.right, product.windows
     element = right.element if product.blocks is None else product.blocks.form.to
-    if left.element != element or element not in {F16, BF16} or product.sums is not F32:
-        return False
+    found = Factors.of(left.element, element, product.sums, tf32=product.tf32 and product.blocks is None)
+    if found is None or not (product.inner_right or found.turned):
+        return None
     along = 1 if product.inner_right else 2
     places = [left.offset, product.depth]
     places += left.strides[:2] if windows is None else windows.steps
     if product.blocks is None:
         places += [right.offset, right.shape[along], *_across(right, along)]
     side_by_side = product.inner_left and (product.blocks is not None or right.strides[along] == 1)
-    return side_by_side and all(is_multiple(one, HALVES) for one in places)
+    return found if side_by_side and all(is_multiple(one, found.each) for one in places) else None
 
 
 def _plan(product: Product, tile: AnyTile, expression: Expression, result: View, *, parts: bool) -> KernelPlan:
@@ -256,7 +269,9 @@ def _plan(product: Product, tile: AnyTile, expression: Expression, result: View,
     whole = windows is not None and is_multiple(windows.channels, tile.depth)
     read = None if windows is None else Windows(windows.window, whole)
     if isinstance(tile, MmaTile):
-        mma = MmaPlan(tile, left.element, product.inner_right, parts, expression, read, _in_pairs(result))
+        factors = factors_of(product)
+        assert factors is not None, "such tiles are chosen where tensor cores multiply"
+        mma = MmaPlan(tile, factors, product.inner_right, parts, expression, read, _in_pairs(result))
         return mma if blocks is None else MmaBlocksPlan(mma, blocks.form, blocks.is_ragged)
     return TilePlan(
         tile,

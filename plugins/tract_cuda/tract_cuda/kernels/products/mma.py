@@ -1,4 +1,4 @@
-"""Products of halves on tensor cores: factors are copied to shared memory some tiles ahead, and sums are in f32.
+"""Products on tensor cores: factors are copied to shared memory some tiles ahead, and sums are in f32 or i32.
 
 The layout in shared memory, and the order of what is done in each round, are those of CUTLASS's pipelined kernels:
 https://github.com/NVIDIA/cutlass/blob/main/media/docs/cpp/efficient_gemm.md
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.buffers import Buffer
-from tract_llvm.language.types import U8, ElementType
+from tract_llvm.language.types import F32, I32, U8
 from tract_llvm.language.values import Value, Variable
 
 from tract_core.frozen import frozen
@@ -21,14 +21,26 @@ from tract_cuda.kernels.sums import inputs_at
 from tract_cuda.kernels.windows import OpenWindows, Windows
 from tract_cuda.language.arch import WARP
 from tract_cuda.language.kernel import Kernel, Parameter
-from tract_cuda.language.matrices import HALVES, PIECE, accumulate, commit, copy_later, fragments, wait, zeros
+from tract_cuda.language.matrices import (
+    PIECE,
+    STEP,
+    Factors,
+    accumulate,
+    commit,
+    copy_later,
+    fragments,
+    taken,
+    wait,
+    zeros,
+)
 
 
 @frozen
 class MmaTile:
     """``rows``, ``columns``: of the result for each block; ``depth``: summed at once; ``stages``: tiles on their way.
 
-    ``down``, ``across``: how many warps share the rows and the columns. All are multiples of 16.
+    ``down``, ``across``: how many warps share the rows and the columns. Rows and columns of a warp are multiples of 16,
+    and the depth is one of 32 bytes.
     """
 
     rows: int
@@ -46,15 +58,16 @@ class MmaTile:
 
 @frozen
 class MmaPlan:
-    """A product of [pairs, rows, depth] and [pairs, depth, columns], of one type of halves.
+    """A product of [pairs, rows, depth] and [pairs, depth, columns].
 
-    ``element``: that type. The left factor lies with the depth side by side, and so does the right one where ``inner``,
-    else with its columns; in pieces of 16 bytes, at multiples of which all rows begin. ``parts``, ``windows``,
-    ``expression``: as in `TilePlan`. ``pairs``: whether columns of the result lie side by side, in whole pairs.
+    ``factors``: their types. The left one lies with the depth side by side, and so does the right one where ``inner``,
+    as bytes do, else with its columns; in pieces of 16 bytes, at multiples of which all rows begin. ``parts``,
+    ``windows``, ``expression``: as in `TilePlan`. ``pairs``: whether columns of the result lie side by side, in whole
+    pairs.
     """
 
     tile: MmaTile
-    element: ElementType
+    factors: Factors
     inner: bool
     parts: bool
     expression: Expression
@@ -74,11 +87,16 @@ class MmaPlan:
     @property
     def parameters(self) -> Sequence[Parameter]:
         """As of `TilePlan`."""
-        return parameters_of_tiles(self.element, self.element, self.expression, self.windows)
+        return parameters_of_tiles(self.factors.left, self.factors.right, self.expression, self.windows)
 
     def emit(self, k: Kernel) -> None:
         """result[p, i, j] = expression(sum of left[p, i, d] * right[p, d, j] over d, operands[p, i, j], ...)"""
-        HalvesTile(self, k).write()
+        k.least_blocks = 1 if self.factors.left is F32 else 0  # else `ptxas` spills fragments that are rounded
+        MmaTileWriter(self, k).write()
+
+
+_APART: Final = 8
+"""Pieces that lie in all banks of shared memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,16 +125,17 @@ class _Side:
 
     def place(self, row: Value, piece: Value) -> Value:
         """Where a piece lies in a tile, in bytes: turned so that neighbouring rows lie in other banks."""
-        most = min(self.pieces, HALVES)
+        most = min(self.pieces, _APART)
         turned = (row >> 1 if most == 4 else row) & (most - 1)
         return (row * self.pieces + (piece ^ turned)) * PIECE
 
 
-class HalvesTile:
+class MmaTileWriter:
     """A tile while it is written."""
 
     def __init__(self, plan: MmaPlan, k: Kernel) -> None:
         self.plan, self.k, self.tile = plan, k, plan.tile
+        self.factors, self.each = plan.factors, plan.factors.each
         self.block = Block.of(k, self.tile.rows, self.tile.columns, parts=plan.parts)
         self.down, self.across = k.warp() // self.tile.across, k.warp() % self.tile.across
         self.begin, self.end = self.block.depth()
@@ -132,7 +151,7 @@ class HalvesTile:
         along = left or self.plan.inner
         length = tile.rows if left else tile.columns
         first, count = (block.row, block.rows) if left else (block.column, block.columns)
-        rows, pieces = (length, tile.depth // HALVES) if along else (tile.depth, length // HALVES)
+        rows, pieces = (length, tile.depth // self.each) if along else (tile.depth, length // self.each)
         shared = k.shared(U8, rows * pieces * PIECE * tile.stages)
         step = outer if along else inner
         return _Side(k.memory(name), shared, rows, pieces, block.pair * pair, step, first, count, along)
@@ -164,9 +183,9 @@ class HalvesTile:
         """Where a piece comes from, and whether it is inside."""
         row, piece = at
         if not side.along:
-            line, column = depth + row, side.first + piece * HALVES
+            line, column = depth + row, side.first + piece * self.each
             return side.begin + line * side.step + column, (line < self.end) & (column < side.count)
-        line, inner = side.first + row, piece * HALVES
+        line, inner = side.first + row, piece * self.each
         inside = (line < side.count) & (depth + inner < self.end)
         if self.windows is None or side is not self.left:
             return side.begin + line * side.step + depth + inner, inside
@@ -181,7 +200,7 @@ class HalvesTile:
         for stage in range(tile.stages - 1):
             self._fetch(self.begin + stage * tile.depth, k.index(stage))
         high, wide = tile.rows // tile.down // 16, tile.columns // tile.across // 8
-        sums = [[zeros(k) for _ in range(wide)] for _ in range(high)]
+        sums = [[zeros(k, self.factors.sums) for _ in range(wide)] for _ in range(high)]
         stage = k.variable(k.index(0))
         with k.loop("depth", self.end, self.begin, tile.depth) as depth:
             wait(k, tile.stages - 2)
@@ -201,31 +220,42 @@ class HalvesTile:
         """One tile of the depth."""
         tile = self.tile
         high, wide = tile.rows // tile.down, tile.columns // tile.across
-        for inner in range(0, tile.depth, 16):
-            a = [self._left(stage, inner, self.down * high, row) for row in range(0, high, 16)]
+        for piece in range(0, tile.depth // self.each, STEP // PIECE):
+            a = [self._left(stage, piece, self.down * high, row) for row in range(0, high, 16)]
             b = list[list[Any]]()
             for column in range(0, wide, 16):
-                found = self._right(stage, inner, self.across * wide + column)
+                found = self._right(stage, piece, self.across * wide + column)
                 b += [found[:2], found[2:]]
             for line, x in zip(sums, a, strict=True):
                 for one, y in zip(line, b, strict=True):
-                    accumulate(self.k, self.plan.element, one, x, y)
+                    accumulate(self.k, self.factors, one, x, y)
 
-    def _left(self, stage: Value, inner: int, first: Value, row: int) -> list[Any]:
-        """The fragments of 16 rows. ``first``: of this warp; ``row``: from there on."""
+    def _left(self, stage: Value, piece: int, first: Value, row: int) -> list[Any]:
+        """The fragments of 16 rows, from a ``piece`` of them on. ``first``: of this warp; ``row``: from there on."""
         k, left, lane = self.k, self.left, self.k.lane()
-        place = left.place(first + (lane & 15) + row, (lane >> 4) + inner // HALVES)
-        return fragments(k, left.shared, stage * left.bytes + place)
+        place = left.place(first + (lane & 15) + row, (lane >> 4) + piece)
+        return taken(k, self.factors, fragments(k, left.shared, stage * left.bytes + place))
 
-    def _right(self, stage: Value, inner: int, column: Value) -> list[Any]:
+    def _right(self, stage: Value, piece: int, column: Value) -> list[Any]:
         """The fragments of 16 columns, two of 8 each."""
         k, right, lane = self.k, self.right, self.k.lane()
         base = stage * right.bytes
         if right.along:  # rows are columns of the result, and pieces go along the depth
             row = column + (lane & 7) + ((lane >> 4) << 3)
-            return fragments(k, right.shared, base + right.place(row, ((lane >> 3) & 1) + inner // HALVES))
-        row = (lane & 15) + inner
-        return fragments(k, right.shared, base + right.place(row, (column >> 3) + (lane >> 4)), turned=True)
+            found = fragments(k, right.shared, base + right.place(row, ((lane >> 3) & 1) + piece))
+        elif self.each < _APART:
+            found = [self._word(base, piece * self.each, column, number) for number in range(4)]
+        else:
+            row = (lane & 15) + piece * self.each
+            found = fragments(k, right.shared, base + right.place(row, (column >> 3) + (lane >> 4)), turned=True)
+        return taken(k, self.factors, found)
+
+    def _word(self, base: Value, depth: int, column: Value, number: int) -> Any:
+        """The same one by one, of elements of 32 bits: a row of the fragment for each lane of four."""
+        k, right, lane = self.k, self.right, self.k.lane()
+        row, at = (lane & 3) + (depth + number % 2 * 4), column + (lane >> 2) + number // 2 * 8
+        place = right.place(row, at // self.each) + at % self.each * I32.bytes
+        return right.shared.at(base + place).of(I32)[k.index(0)].ir
 
     # ---- results
 

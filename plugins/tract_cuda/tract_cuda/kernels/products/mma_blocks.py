@@ -10,7 +10,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cuda.kernels.blocks import BlockForm
 from tract_cuda.kernels.product import parameters_of_tiles
-from tract_cuda.kernels.products.mma import HalvesTile, MmaPlan
+from tract_cuda.kernels.products.mma import MmaPlan, MmaTileWriter
 from tract_cuda.kernels.products.tile_blocks import TileWords
 from tract_cuda.language.kernel import Kernel, Parameter
 from tract_cuda.language.matrices import HALVES
@@ -40,14 +40,16 @@ class MmaBlocksPlan:
     @property
     def parameters(self) -> Sequence[Parameter]:
         """As of `TilePlan`."""
-        return parameters_of_tiles(self.mma.element, self.form.unit, self.mma.expression, self.mma.windows, self.form)
+        return parameters_of_tiles(
+            self.mma.factors.left, self.form.unit, self.mma.expression, self.mma.windows, self.form
+        )
 
     def emit(self, k: Kernel) -> None:
         """result[p, i, j] = expression(sum of left[p, i, d] * right[p, d, j] over d, operands[p, i, j], ...)"""
         _Unpacked(self, k).write()
 
 
-class _Unpacked(HalvesTile):
+class _Unpacked(MmaTileWriter):
     """A tile while it is written. The words of the tile that is fetched next are in registers."""
 
     def __init__(self, plan: MmaBlocksPlan, k: Kernel) -> None:
@@ -72,7 +74,7 @@ class _Unpacked(HalvesTile):
 
     def _put_word(self, stage: Value, column: Value, first: Value, numbers: Mapping[int, Value]) -> None:
         """As many neighbours at once as a word surely has, within a piece."""
-        k, right, element, lanes = self.k, self.right, self.plan.element, min(self._form.run, HALVES)
+        k, right, element, lanes = self.k, self.right, self.plan.factors.right, min(self._form.run, HALVES)
         for there in sorted(numbers)[::lanes]:
             depth = first + there
             place = stage * right.bytes + right.place(column, depth // HALVES) + depth % HALVES * F16.bytes

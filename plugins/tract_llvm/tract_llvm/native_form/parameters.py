@@ -1,4 +1,8 @@
-"""Quantised convolutions and products as others: on distances from the zero points, then in steps of the output."""
+"""Quantised convolutions and products, whatever is known of their parameters, as other operators.
+
+These work on distances from the zero points, and then in steps of the output. Rules of `integers` make more of those
+whose parameters are part of the model.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,60 @@ from dataclasses import replace
 
 import numpy as np
 
-from tract_core.data import DatumType
+from tract_core.data import DatumType, QuantizedType
+from tract_core.errors import FactError
 from tract_core.model.axes import AxesMapping
+from tract_core.model.declutter import declutter
+from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedModel
+from tract_core.model.inline import inline_body
+from tract_core.model.patch import ModelPatch
+from tract_core.model.rewriter import rewrites
+from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.binary import Add, Div, Mul, Sub
+from tract_core.ops.cast import AsQuantized
 from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import QUANTIZED_INPUTS, EinSum
 from tract_core.ops.elementwise import IsNan, RoundHalfToEven
 from tract_core.ops.iff import Iff
 from tract_core.ops.wiring import wire_binary, wire_cast, wire_one, wire_transpose, wire_unsqueeze
+
+
+@rewrites(Conv, EinSum)
+def by_parts(model: TypedModel, node: TypedNode, op: Conv | EinSum) -> ModelPatch | None:
+    """Conv(q_output), EinSum(q_output) -> sums of distances, scaled and rounded. What is known of them is computed."""
+    to = op.q_output
+    if to is None:
+        return None
+    patch, parts = ModelPatch(model), TypedModel(model.symbols, model.registry)
+    given = [one for one in node.inputs if model.outlet_fact(one).constant is None]
+    try:
+        inputs = [_part(model, parts, slot, outlet) for slot, outlet in enumerate(node.inputs)]
+        result = wire_conv(op, parts, inputs) if isinstance(op, Conv) else wire_product(op, parts, inputs)
+        parts.set_outputs([result])
+        declutter(parts)
+    except FactError:
+        return None  # the node executor says what does not fit, if ever it runs
+    taps = [_stored(patch, f"{node.name}.{slot}", outlet) for slot, outlet in enumerate(given)]
+    (result,) = inline_body(patch.model, parts, taps, prefix=f"{node.name}.")
+    if isinstance(to, QuantizedType):
+        result = wire_one(patch.model, f"{node.name}.stored", AsQuantized(to), result)
+    patch.shunt(OutletId(node.id), result)
+    return patch
+
+
+def _part(model: TypedModel, parts: TypedModel, slot: int, outlet: OutletId) -> OutletId:
+    """An input of the operator among its parts: what is known of it, or a source, of integers that are stored."""
+    fact, name = model.outlet_fact(outlet), QUANTIZED_INPUTS[slot]
+    if fact.constant is not None:
+        return parts.add_const(name, fact.constant)
+    return parts.add_source(name, TypedFact.of(fact.datum_type.storage, tuple(fact.shape)))
+
+
+def _stored(patch: ModelPatch, name: str, outlet: OutletId) -> OutletId:
+    """The integers that are stored of a quantised tensor; another one itself."""
+    x = patch.tap(outlet)
+    return wire_cast(patch.model, name, x, patch.fact(x).datum_type.storage)
 
 
 def wire_conv(op: Conv, model: TypedModel, inputs: Sequence[OutletId]) -> OutletId:

@@ -31,7 +31,7 @@ from tract_core.ops.binary import Add, Binary, Mul, Sub
 from tract_core.ops.cast import Cast
 from tract_core.ops.conv import Conv
 from tract_core.ops.downsample import Downsample
-from tract_core.ops.einsum import EinSum
+from tract_core.ops.einsum import QUANTIZED_INPUTS, EinSum
 from tract_core.ops.pad import Pad, PadConstant
 from tract_core.ops.pool import MaxPool
 from tract_core.ops.pool_spec import Explicit
@@ -41,9 +41,9 @@ from tract_core.ops.wiring import wire_one, wire_squeeze, wire_unsqueeze
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_core.rules.pattern import alone_by, produced_by
-from tract_cpu.cpu_only.on_steps import Requantize, SumOfSteps
-from tract_cpu.native_form.steps import NARROW, distances, known, narrowed, number, steps_of, weights_of
-from tract_cpu.native_form.table import RULES
+from tract_llvm.llvm_only.on_steps import Requantize, SumOfSteps
+from tract_llvm.native_form.steps import NARROW, distances, known, narrowed, number, steps_of, weights_of
+from tract_llvm.native_form.table import RULES
 
 ROWS = Rows()
 
@@ -211,15 +211,52 @@ def product_of_integers(model: TypedModel, node: TypedNode, op: EinSum) -> Model
         if not fits or not weights.varies_at_most_along(kept):
             continue
         patch = ModelPatch(model)
-        sums = _product(patch, node, slot, data.integers, weights.integers)
-        if start.any():
-            shift = patch.model.add_const(f"{node.name}.start", start.astype(np.int32))
-            sums = wire_one(patch.model, f"{node.name}.shifted", Add(), sums, shift)
+        sums = _started(patch, node.name, _product(patch, node, slot, data.integers, weights.integers), start)
         factor = (weights.scale_along(kept).astype(np.float64) * data.scale).astype(np.float32)
         names = "".join(term[axis] for axis in kept)
         patch.shunt(OutletId(node.id), _as_numbers(patch, node.name, sums, _placed(factor, names, output)))
         return patch
     return None
+
+
+@rewrites(EinSum)
+def quantized_product(model: TypedModel, node: TypedNode, op: EinSum) -> ModelPatch | None:
+    """EinSum(q_output) whose parameters and one factor are known -> Requantize(EinSum of integers)"""
+    if op.q_output not in NARROW or set(op.axes.outputs[0]) - set("".join(op.axes.inputs[:2])):
+        return None
+    found = (_product_in_steps(model, node, op, slot) for slot in (0, 1) if _has_all_summed(model, node, op, slot))
+    return next((patch for patch in found if patch is not None), None)
+
+
+_ALONG: Final = ("bias", "c0", "a_scale", "b_scale", "c_scale")
+"""Parameters of a product that vary along axes of its output."""
+
+
+def _product_in_steps(model: TypedModel, node: TypedNode, op: EinSum, slot: int) -> ModelPatch | None:
+    """The same where the factor ``slot`` is the data, and the other one is known."""
+    name, (output,) = node.name, op.axes.outputs
+    terms: dict[str, str] = dict(zip(QUANTIZED_INPUTS, op.axes.inputs, strict=True))
+    data, of_data, other = QUANTIZED_INPUTS[slot], f"{QUANTIZED_INPUTS[slot]}0", QUANTIZED_INPUTS[1 - slot]
+    arrays = dict[str, Array]()
+    for one, outlet in zip(QUANTIZED_INPUTS, node.inputs, strict=True):
+        array = None if one == data else known(model, outlet)
+        if array is not None:
+            arrays[one] = array
+    if len(arrays) < len(terms) - 1 or arrays[of_data].ndim or not np.issubdtype(arrays["bias"].dtype, np.integer):
+        return None
+    bias, steps, *scales = (_placed(arrays[one], terms[one], output) for one in _ALONG)
+    first, second, third = (one.astype(np.float64) for one in scales)
+    factor, of_other = first * second / third, partial(_of_weights, term=terms[other], output=output)
+    centred = distances(arrays[other], _placed(arrays[f"{other}0"], terms[f"{other}0"], terms[other]))
+    start = bias.astype(np.int64) - int(arrays[of_data]) * of_other(centred)
+    narrow = model.outlet_fact(node.inputs[slot]).datum_type in NARROW
+    if not narrow or not np.isfinite(factor).all() or not _fits(start, centred, of_other):
+        return None
+    patch, to = ModelPatch(model), model.outlet_fact(OutletId(node.id)).datum_type.storage
+    sums = _started(patch, name, _product(patch, node, slot, node.inputs[slot], centred), start)
+    parameters = (factor, np.zeros([1] * len(output)), steps.astype(to.numpy))
+    patch.shunt(OutletId(node.id), _requantized(patch, name, sums, parameters))
+    return patch
 
 
 @rewrites(EinSum)
@@ -287,6 +324,15 @@ def _product(patch: ModelPatch, node: TypedNode, slot: int, x: OutletId, integer
     weights = patch.model.add_const(f"{node.name}.integers", narrowed(integers.squeeze(tuple(gone))))
     product = EinSum(AxesMapping((data, short), (output,)), DatumType.I32)
     return wire_one(patch.model, f"{node.name}.sums", product, patch.tap(x), weights)
+
+
+def _started(patch: ModelPatch, name: str, sums: OutletId, start: Array) -> OutletId:
+    """Sums that begin at other numbers than 0."""
+    if not start.any():
+        return sums
+    return wire_one(
+        patch.model, f"{name}.shifted", Add(), sums, patch.model.add_const(f"{name}.start", start.astype(np.int32))
+    )
 
 
 def _of_weights(weights: Array, term: str, output: str) -> Array:
@@ -394,6 +440,7 @@ for rule in (
     moved_integers,
     there_and_back,
     product_of_integers,
+    quantized_product,
     zero_point_behind_product,
     requantized_sums,
     sum_of_quantised,

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from tract_core.ops.binary import Add, Binary, Mul, Sub
+from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
+from tract_core.ops.rounding import limits
+from tract_core.plugins.tables import Rows
 from tract_llvm.elements.expressions import elements
 from tract_llvm.elements.quantize import dequantize, nearest, quantize, within
 from tract_llvm.functions.rounding import whole
 from tract_llvm.language.convert import cut_off
 from tract_llvm.language.types import F32, I32
 from tract_llvm.language.values import Value
-
-from tract_core.ops.binary import Add, Binary, Mul, Sub
-from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
-from tract_core.ops.rounding import limits
-from tract_core.plugins.tables import Rows
-from tract_cpu.cpu_only.on_steps import Dequantize, OfDequantized, Quantize, Requantize, SumOfSteps
+from tract_llvm.llvm_only.on_steps import Dequantize, OfDequantized, Quantize, Requantize, SumOfSteps
 
 ROWS = Rows()
 

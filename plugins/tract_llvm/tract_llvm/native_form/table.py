@@ -6,4 +6,4 @@ from typing import Final
 
 from tract_core.plugins.keys import table_of_rules
 
-RULES: Final = table_of_rules("cpu_rules", "how one node is rewritten, before native code is made for a model")
+RULES: Final = table_of_rules("native_rules", "how one node is rewritten, before kernels are made for a model")

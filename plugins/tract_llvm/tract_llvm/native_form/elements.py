@@ -12,13 +12,13 @@ from tract_core.data import Constant, DatumType
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
-from tract_core.model.rewriter import RuleSet, rewrites
+from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode, evaluate_values
 from tract_core.ops.binary import Add, Binary, Mul, Sub
 from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
 from tract_core.ops.wiring import wire_one, wire_unsqueeze
 from tract_core.rules.pattern import produced_by
-from tract_cpu.cpu_only.on_steps import Dequantize, OfDequantized, Quantize
+from tract_llvm.llvm_only.on_steps import Dequantize, OfDequantized, Quantize
 
 _INTEGERS: Final = (DatumType.U8, DatumType.I8, DatumType.U16, DatumType.I16, DatumType.I32)
 """The types that quantised tensors are stored in here."""
@@ -75,5 +75,5 @@ def of_dequantized(model: TypedModel, node: TypedNode, op: Binary) -> ModelPatch
     return patch
 
 
-ON_ELEMENTS: Final = RuleSet([unpacked, on_elements, of_dequantized])
-"""Rules for what other rules have left."""
+ON_ELEMENTS: Final = (on_elements, of_dequantized)
+"""Rules for what other rules have left. What they leave of constants in turn is for `unpacked`, before them."""
