@@ -66,7 +66,8 @@ class ArgumentLayout:
         self.arena = arena
         self._first = {Kind.INPUT: 0, Kind.OUTPUT: inputs, Kind.HOST: inputs + len(program.outputs)}
         hosted = sum(len(step.results) for step in program.steps if isinstance(step, HostStep))
-        self._first[Kind.KEPT] = inputs + len(program.outputs) + hosted
+        self.first_kept = self._first[Kind.KEPT] = inputs + len(program.outputs) + hosted
+        """The number of the first tensor that stays from turn to turn, among what is passed."""
         self._first[Kind.STATUS] = self._first[Kind.KEPT] + sum(len(one.tensors) for one in program.kept)
         self.passed_count = self._first[Kind.STATUS] + 1
         """How many addresses are passed. The last one is that of the status."""
@@ -132,7 +133,8 @@ class Section:
         since = (program.stage_of([dim.size if isinstance(dim, Eventual) else dim]) for dim in self._dims)
         self._is_known = [one <= stage for one in since]
         self._gather = np.array(self._which, np.int64)
-        self._fix = _columns(self._fixed)
+        self.in_constants = _columns(self._fixed)
+        """The places of addresses in arrays that are part of the program, and where these begin."""
         self.in_arena = _columns(self._slots)
         """The places of addresses in the arena, and the slots that they are in."""
 
@@ -141,7 +143,7 @@ class Section:
         numbers = [_value(dim, symbols) if known else 0 for dim, known in zip(self._dims, self._is_known, strict=True)]
         values = np.array([_bounded(one) for one in numbers], np.int64)
         arguments = values[self._gather]
-        places, addresses = self._fix
+        places, addresses = self.in_constants
         arguments[places] += addresses
         # Sizes of what does not run, as a branch that is not taken, may be below 0.
         sizes = [max(0, *(numbers[one] for one in slot)) if slot else 0 for slot in self._of_slots]

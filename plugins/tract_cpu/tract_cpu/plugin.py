@@ -105,6 +105,7 @@ def tract_runtimes() -> Mapping[str, RuntimeOffer]:
 def tract_commands() -> Mapping[str, str]:
     """What shows the machine and the kernels."""
     return {
+        "compile": "tract_cpu.cli.compile:command",
         "hwbench": "tract_cpu.cli.hwbench:command",
         "native": "tract_cpu.cli.native:command",
     }

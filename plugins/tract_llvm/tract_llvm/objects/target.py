@@ -64,11 +64,31 @@ def machine(isa: Processor) -> Any:
 
 def optimised(text: str, isa: Processor) -> Any:
     """A module of LLVM from its text, as the optimiser leaves it. Kernels say themselves what is a vector."""
+    return optimised_for(text, machine(isa))
+
+
+def machine_for(isa: Processor, triple: str) -> Any:
+    """What writes code for an instruction set on another system, for whoever links it there."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(triple)
+    return target.create_target_machine(cpu=isa.processor, features=isa.features, opt=3, reloc="pic", codemodel="small")
+
+
+def parsed(text: str, machine: Any) -> Any:
+    """A module of LLVM from its text, for the system of a machine."""
     module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
     module.verify()
+    return module
+
+
+def optimised_for(text: str, machine: Any) -> Any:
+    """The same, as the optimiser leaves it."""
+    module = parsed(text, machine)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine(isa), options)
+    builder = llvm.create_pass_builder(machine, options)
     passes = _few_passes() if len(text) > LONG else builder.getModulePassManager()
     passes.run(module, builder)
     return module

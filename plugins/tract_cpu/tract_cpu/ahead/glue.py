@@ -1,0 +1,171 @@
+"""The functions of an object file: what calls the kernels of a model, one after the other, without anything around.
+
+``NAME_start(memory)`` makes a piece of memory ready: tables of addresses are filled, and what stays from run to run is
+set to its beginning. ``NAME_run(memory, inputs ..., outputs ...)`` runs the model; it gives 0, or 1 where a kernel
+could not do its work, as an index is beyond its axis.
+
+Loops and branches are steps that say which one is next; behind them, a jump goes through a list of all steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tract_llvm.isa import Isa
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.function import Function
+from tract_llvm.language.types import I32, INDEX, POINTER, ir_type
+from tract_llvm.language.values import Value
+from tract_llvm.llvm import ir
+
+from tract_cpu.ahead.layout import WORD, Laid
+from tract_cpu.kernels.control import CONTROL
+from tract_cpu.native.executor import FUEL, FULL, NEXT
+
+CONSTANTS: Final = "constants"
+"""The global with all constants of a model."""
+
+
+class Glue:
+    """The functions while they are written. ``name``: with which those that are called from outside begin.
+
+    ``kernels``: the name of the function of each step.
+    """
+
+    def __init__(self, module: Any, name: str, isa: Isa, laid: Laid, kernels: Sequence[str]) -> None:
+        self.module, self.name, self.isa = module, name, isa
+        self.laid, self.kernels = laid, kernels
+
+    def write(self, arrays: int) -> None:
+        """Write all of them. ``arrays``: how many inputs and outputs there are."""
+        size = max(self.laid.offsets[-1], 1)
+        constants: Any = ir.GlobalVariable(self.module, ir.ArrayType(ir.IntType(8), size), CONSTANTS)
+        constants.linkage = "external"
+        lay = self._lay()
+        self._start(lay)
+        self._run(lay, arrays)
+
+    def _lay(self) -> Any:
+        """``NAME_lay(memory)`` fills the arguments of kernels, but for what a run passes."""
+        f = Function(self.module, f"{self.name}_lay", self.isa, [POINTER])
+        f.function.linkage = "internal"
+        tables, memory = self.laid.tables, self.laid.memory
+        begin = _address(f, 0)
+        arguments = f.at(begin + memory.arguments)
+        if tables.template:
+            template = f.table(tables.template, INDEX)
+            with f.loop("argument", len(tables.template)) as number:
+                arguments[number] = template[number]
+        constants = Value(f, f.builder.ptrtoint(self.module.globals[CONSTANTS], ir_type(INDEX)), INDEX)
+        added = (
+            (tables.in_constants, constants),
+            (tables.in_arena, begin + memory.arena),
+            (tables.in_arguments, begin + memory.arguments),
+            (tables.in_passed, begin + memory.passed),
+        )
+        for places, base in added:
+            if places:
+                held = f.table(places, INDEX)
+                with f.loop("place", len(places)) as number:
+                    place = held[number]
+                    arguments[place] = arguments[place] + base
+        f.finish()
+        return f.function
+
+    def _start(self, lay: Any) -> None:
+        f = Function(self.module, f"{self.name}_start", self.isa, [POINTER])
+        memory, begin = self.laid.memory, _address(f, 0)
+        kept = f.at(begin + memory.kept)
+        if memory.passed > memory.kept:
+            with f.loop("word", (memory.passed - memory.kept) // WORD) as number:
+                kept[number] = f.index(0)
+        passed = f.at(begin + memory.passed)
+        for number, place in self.laid.tables.starts:
+            passed[number] = begin + (memory.kept + place)
+        f.builder.call(lay, [f.function.args[0]])
+        f.finish()
+
+    def _run(self, lay: Any, arrays: int) -> None:
+        f = Function(self.module, f"{self.name}_run", self.isa, [POINTER] * (1 + arrays), I32)
+        memory, tables, begin = self.laid.memory, self.laid.tables, _address(f, 0)
+        passed, status, course, arguments = (
+            f.at(begin + place) for place in (memory.passed, memory.status, memory.course, memory.arguments)
+        )
+        for number in range(arrays):
+            passed[number] = _address(f, 1 + number)
+        passed[self.laid.layout.passed_count - 1] = begin + memory.status
+        status[0] = f.index(0)
+        course[FUEL] = f.index(FULL)
+        self._pass(f, passed, arguments)
+        _Steps(self, f, status, course, begin).write()
+        with f.when(status[0].differs(0)):  # which may have left a loop in the middle, with addresses moved
+            f.builder.call(lay, [f.function.args[0]])
+        f.finish(f.convert(status[0], I32))
+        assert len(tables.tasks) == len(self.kernels), "each step has a kernel"
+
+    def _pass(self, f: Function, passed: Buffer, arguments: Buffer) -> None:
+        """Put addresses of this run among the arguments."""
+        rows = self.laid.tables.passed
+        if rows:
+            table = f.table([number for row in rows for number in row], INDEX)
+            with f.loop("passed", len(rows)) as row:
+                place, number, offset = (table[row * 3 + column] for column in range(3))
+                arguments[place] = passed[number] + offset
+
+
+class _Steps:
+    """The steps of a run, while they are written: a block for each, where some of them say which one is next."""
+
+    def __init__(self, glue: Glue, f: Function, status: Buffer, course: Buffer, begin: Value) -> None:
+        self.glue, self.f, self.status, self.course = glue, f, status, course
+        memory = glue.laid.memory
+        self.arguments, self.scratch, self.course_at = (
+            begin + place for place in (memory.arguments, memory.scratch, memory.course)
+        )
+
+    def write(self) -> None:
+        """All steps, in order. Behind one that refuses, none is done."""
+        f, tasks = self.f, self.glue.laid.tables.tasks
+        blocks = [f.builder.append_basic_block(f"step{number}") for number in range(len(tasks))]
+        end = f.builder.append_basic_block("behind")
+        follow = [*blocks[1:], end]
+        choose = f.builder.append_basic_block("choose")
+        f.builder.branch(blocks[0] if blocks else end)
+        for number, (block, behind) in enumerate(zip(blocks, follow, strict=True)):
+            f.builder.position_at_end(block)
+            if tasks[number] == CONTROL:
+                self._call(number, f.index(number), f.index(0), self.course_at)
+                f.builder.branch(choose)
+                continue
+            if tasks[number] > 0:
+                self._call(number, f.index(0), f.index(tasks[number]), self.scratch)
+            if tasks[number] > 0 and self.glue.laid.layout.may_refuse[number]:
+                f.builder.cbranch(self.status[0].equals(0).ir, behind, end)
+            else:
+                f.builder.branch(behind)
+        f.builder.position_at_end(choose)
+        next_one = self.course[NEXT]
+        jump = f.builder.switch(next_one.ir, end)
+        if CONTROL in tasks:
+            for number, block in enumerate(blocks):
+                jump.add_case(ir.Constant(ir_type(INDEX), number), block)
+        f.builder.position_at_end(end)
+
+    def _call(self, number: int, begin: Value, end: Value, scratch: Value) -> None:
+        f, glue = self.f, self.glue
+        pointer, index = ir_type(POINTER), ir_type(INDEX)
+        kernel = f.declared(glue.kernels[number], ir.VoidType(), [pointer, index, index, pointer, pointer])
+        first = self.arguments + WORD * glue.laid.tables.begins[number]
+        memory = [f.builder.inttoptr(one.ir, pointer) for one in (first, scratch, self.course_at)]
+        f.builder.call(kernel, [memory[0], begin.ir, end.ir, *memory[1:]])
+
+
+def _address(f: Function, place: int) -> Value:
+    """An argument that is an address, as a number."""
+    return Value(f, f.builder.ptrtoint(f.function.args[place], ir_type(INDEX)), INDEX)
+
+
+def function_names(name: str) -> Mapping[str, str]:
+    """The functions that are called from outside, by what they do."""
+    return {"start": f"{name}_start", "run": f"{name}_run"}

@@ -1,0 +1,99 @@
+"""The header of C of a compiled model: what is called, with what, and how much memory it takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from tract_core.data import DatumType
+from tract_core.dims import evaluate
+from tract_cpu.ahead.object_file import ALIGNMENT, CompiledModel
+
+_TYPES: Final = {
+    DatumType.BOOL: "uint8_t",
+    DatumType.F16: "uint16_t",
+    DatumType.BF16: "uint16_t",
+    DatumType.F32: "float",
+    DatumType.F64: "double",
+    **{kind: f"uint{8 * kind.itemsize}_t" for kind in (DatumType.U8, DatumType.U16, DatumType.U32, DatumType.U64)},
+    **{kind: f"int{8 * kind.itemsize}_t" for kind in (DatumType.I8, DatumType.I16, DatumType.I32, DatumType.I64)},
+}
+"""What elements are in C; halves are their bits."""
+
+_KEYWORDS: Final = frozenset(
+    """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while memory
+    """.split()  # noqa: SIM905 (a line each is longer than what it says)
+)
+
+
+def header_text(found: CompiledModel) -> str:
+    """The whole file."""
+    name, upper = found.name, found.name.upper()
+    parameters = _parameters([label for label, _ in found.arrays])
+    lines = [
+        f"/* {name}: a model, compiled by tract.",
+        "",
+        "   One piece of memory is for one run at a time; after start, it may not be moved.",
+        *(f"   {line}" for line in _told(found, parameters)),
+        "*/",
+        f"#ifndef {upper}_H",
+        f"#define {upper}_H",
+        "",
+        "#include <stdint.h>",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+        "",
+        f"#define {upper}_MEMORY {found.memory} /* bytes that a run works in */",
+        f"#define {upper}_ALIGNMENT {ALIGNMENT} /* at a multiple of which they begin */",
+        "",
+        "/* Make memory ready, once before the first run"
+        + ("; what the model keeps from run to run is forgotten. */" if found.kept else ". */"),
+        f"void {name}_start(void *memory);",
+        "",
+        "/* Run the model. Gives 0, or 1 where it could not be run, as an index is beyond its axis. */",
+        f"int32_t {name}_run(void *memory{''.join(_declared(found, parameters))});",
+        "",
+        "#ifdef __cplusplus",
+        "}",
+        "#endif",
+        "",
+        "#endif",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _told(found: CompiledModel, parameters: Sequence[str]) -> Iterator[str]:
+    """Each input and output, with its shape and type."""
+    for number, (name, (label, fact)) in enumerate(zip(parameters, found.arrays, strict=True)):
+        shape = ", ".join(str(evaluate(size, {})) for size in fact.shape)
+        kind = "input" if number < found.inputs else "output"
+        named = "" if name == label else f", {label!r} in the model"
+        yield f"{name}: {kind} [{shape}] {fact.datum_type.storage.short}, row by row{named}".replace("*/", "* /")
+
+
+def _declared(found: CompiledModel, parameters: Sequence[str]) -> list[str]:
+    kinds = [_TYPES.get(fact.datum_type.storage, "void") for _, fact in found.arrays]
+    return [
+        f", {'' if number >= found.inputs else 'const '}{kind} *{name}"
+        for number, (name, kind) in enumerate(zip(parameters, kinds, strict=True))
+    ]
+
+
+def _parameters(labels: Sequence[str]) -> list[str]:
+    """Names in C, each once: letters, digits and underscores."""
+    found = list[str]()
+    for label in labels:
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", label, flags=re.ASCII) or "tensor"
+        plain = f"_{plain}" if plain[0].isdigit() else plain
+        plain = f"{plain}_" if plain in _KEYWORDS else plain
+        number, name = 1, plain
+        while name in found:
+            number += 1
+            name = f"{plain}_{number}"
+        found.append(name)
+    return found

@@ -1,0 +1,179 @@
+"""Where everything is in the memory in which a compiled model runs: one piece, which whoever calls it gives.
+
+It begins with what stays from run to run, so that a caller may keep that alone; then come the tables of addresses,
+what kernels work with, and the tensors in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from tract_llvm.language.types import numpy_type
+
+from tract_core.dims import evaluate
+from tract_core.errors import Unsupported
+from tract_core.frozen import frozen
+from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
+from tract_cpu.aligned import ALIGNMENT
+from tract_cpu.binding import ArgumentLayout, Bound
+from tract_cpu.compile import Planned
+from tract_cpu.native.executor import LINE_WORDS
+from tract_cpu.program.program import HostStep, NativeStep, ReadStep
+
+WORD: Final = 8
+"""Bytes of an address, or of a number, in the tables."""
+
+_STATUS_WORDS: Final = 2
+
+
+@frozen
+class RunMemory:
+    """``kept``, ``passed``, ``status``, ``course``, ``arguments``, ``scratch``, ``arena``: where these begin, in bytes.
+
+    ``bytes``: of all of it.
+    """
+
+    kept: int
+    passed: int
+    status: int
+    course: int
+    arguments: int
+    scratch: int
+    arena: int
+    bytes: int
+
+
+@frozen
+class Tables:
+    """What fills the arguments of kernels.
+
+    ``template``: the arguments, with numbers, and with offsets in the places of addresses. ``in_constants``,
+    ``in_arena``, ``in_arguments``, ``in_passed``: the places to which the begin of these is added. ``passed``: places,
+    numbers of what is passed, and offsets, that a run fills. ``starts``: what is passed of tensors that stay, from
+    where in memory on. ``begins``, ``tasks``: of each step, its first argument, and its tasks.
+    """
+
+    template: tuple[int, ...]
+    in_constants: tuple[int, ...]
+    in_arena: tuple[int, ...]
+    in_arguments: tuple[int, ...]
+    in_passed: tuple[int, ...]
+    passed: tuple[tuple[int, int, int], ...]
+    starts: tuple[tuple[int, int], ...]
+    begins: tuple[int, ...]
+    tasks: tuple[int, ...]
+
+
+@frozen
+class Laid:
+    """A program with its memory. ``constants``: in order, each at its ``offsets``, in bytes."""
+
+    layout: ArgumentLayout
+    memory: RunMemory
+    tables: Tables
+    constants: tuple[Array, ...]
+    offsets: tuple[int, ...]
+
+
+def refuse_unfit(planned: Planned) -> None:
+    """Raise Unsupported, with the names, where sizes are open or nodes have no native code."""
+    model, program = planned.model, planned.program
+    symbols = sorted(model.given_symbols())
+    if symbols:
+        wanted = " ".join(f"--set {name}=..." for name in symbols)
+        raise Unsupported(f"sizes are open: {', '.join(symbols)}", hint=f"an object has fixed sizes: {wanted}")
+    hosted = [f"node {step.node.name!r}: {step.why}" for step in program.steps if isinstance(step, HostStep)]
+    hosted += [
+        f"node {step.node.name!r}: its sizes are only known in a run"
+        for step in program.steps
+        if isinstance(step, ReadStep)
+    ]
+    hosted += [
+        f"output {number}: it is no tensor of native code" for number, one in enumerate(program.outputs) if one is None
+    ]
+    if hosted:
+        raise Unsupported("\n".join(["an object has native code only", *hosted]))
+
+
+def laid(planned: Planned) -> Laid:
+    """Where everything is. Raises Unsupported as `refuse_unfit`."""
+    refuse_unfit(planned)
+    model, program = planned.model, planned.program
+    layout = ArgumentLayout(program, planned.arena, len(model.inputs))
+    bound = layout.bind({})
+    offsets = list(_apart([one.nbytes for one in program.constants]))
+    sizes = [_bytes(shape, element) for one in program.kept for element, shape in one.tensors]
+    kept = list(_apart(sizes))
+    memory = _memory(layout, bound, kept[-1])
+    tables = _tables(layout, bound, offsets, list(_starts(planned, layout, kept)))
+    return Laid(layout, memory, tables, program.constants, tuple(offsets))
+
+
+def _apart(sizes: Sequence[int]) -> Iterator[int]:
+    """Where things of these sizes begin, one behind the other, and where the last one ends."""
+    end = 0
+    yield end
+    for size in sizes:
+        end += -(-size // ALIGNMENT) * ALIGNMENT
+        yield end
+
+
+def _bytes(shape: Sequence[Any], element: Any) -> int:
+    return int(np.prod([evaluate(size, {}) for size in shape], dtype=np.int64)) * numpy_type(element).itemsize
+
+
+def _memory(layout: ArgumentLayout, bound: Bound, kept: int) -> RunMemory:
+    words = (layout.passed_count, _STATUS_WORDS, LINE_WORDS, len(bound.arguments))
+    sizes = [kept, *(WORD * count for count in words), bound.scratch, bound.slots[-1]]
+    return RunMemory(*_apart(sizes))
+
+
+def _tables(layout: ArgumentLayout, bound: Bound, offsets: Sequence[int], starts: list[tuple[int, int]]) -> Tables:
+    (section,) = layout.sections
+    arguments = bound.arguments.copy()
+    where = dict(zip(layout.constants, offsets, strict=False))
+    places, addresses = section.in_constants
+    arguments[places] += np.array([where[int(one)] for one in addresses], np.int64) - addresses
+    arguments[section.in_arena[0]] += np.array(bound.slots, np.int64)[section.in_arena[1]]
+    arguments[section.in_arguments[0]] = WORD * section.in_arguments[1]
+    arguments[section.in_passed[0]] = WORD * section.in_passed[1]
+    passed = [(place, number, int(arguments[place])) for place, number in section.passed]
+    in_constants, in_arena, in_arguments, in_passed = (
+        tuple(columns[0].tolist())
+        for columns in (section.in_constants, section.in_arena, section.in_arguments, section.in_passed)
+    )
+    return Tables(
+        tuple(arguments.tolist()),
+        in_constants,
+        in_arena,
+        in_arguments,
+        in_passed,
+        tuple(passed),
+        tuple(starts),
+        tuple(section.begins),
+        tuple(bound.tasks.tolist()),
+    )
+
+
+def _starts(planned: Planned, layout: ArgumentLayout, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The numbers of kept tensors among what is passed, and where in memory they are seen before the first run."""
+    for one in planned.program.kept:
+        fresh = [
+            np.zeros([evaluate(size, {}) for size in shape], numpy_type(element)) for element, shape in one.tensors
+        ]
+        for number, start in enumerate(one.keeping.starts(fresh), one.first):
+            yield layout.first_kept + number, places[number] + start
+
+
+def input_and_output_facts(model: TypedModel) -> Iterator[tuple[str, Any]]:
+    """The names and facts of inputs and outputs, in order."""
+    for outlet in (*model.inputs, *model.outputs):
+        yield model.outlet_name(outlet), model.outlet_fact(outlet)
+
+
+def native_steps(planned: Planned) -> list[NativeStep]:
+    """The steps that there is code for, in order."""
+    return [step for step in planned.program.steps if isinstance(step, NativeStep)]

@@ -1,0 +1,108 @@
+"""A model as one object file: its kernels, what calls them, and its constants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+import numpy as np
+from tract_llvm.llvm import LOCK, ir
+from tract_llvm.objects.library import module_text
+from tract_llvm.objects.target import machine_for, optimised_for, parsed
+
+from tract_core.errors import InputError
+from tract_core.frozen import frozen
+from tract_core.model.fact import TypedFact
+from tract_core.model.typed import TypedModel
+from tract_cpu.ahead.glue import CONSTANTS, Glue, function_names
+from tract_cpu.ahead.layout import Laid, input_and_output_facts, laid, native_steps
+from tract_cpu.ahead.targets import ObjectTarget
+from tract_cpu.compile import Target, compiled
+from tract_cpu.kernels.code import code_of
+
+ALIGNMENT: Final = 64
+_MARK: Final = 32
+"""Bytes by which the place of the constants is found again in the file."""
+
+
+@frozen
+class CompiledModel:
+    """``code``: the object file. ``name``: with which its functions begin. ``arrays``: inputs, then outputs, by name.
+
+    ``inputs``: how many of these are inputs. ``memory``: bytes that a run works in, of which the first ``kept`` stay.
+    """
+
+    code: bytes
+    name: str
+    arrays: tuple[tuple[str, TypedFact], ...]
+    inputs: int
+    memory: int
+    kept: int
+
+
+def compile_model(model: TypedModel, target: ObjectTarget, name: str) -> CompiledModel:
+    """Compile a model in normal form, whose sizes are known.
+
+    ``name``: with which the functions of the object begin. Raises InputError where that is no name in C; Unsupported,
+    naming them, where sizes are open, or nodes have no native code.
+    """
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise InputError(f"{name!r} is no name in C", hint="letters, digits and underscores, no digit first: --name")
+    planned = compiled(model, Target(target.isa))
+    found, arrays = laid(planned), tuple(input_and_output_facts(planned.model))
+    steps = native_steps(planned)
+    codes = [code_of(step.kernel, target.isa) for step in steps]
+    glue = Glue(None, name, target.isa, found, [one.name for one in codes])
+    texts = [module_text(code.emit) for code in {code.name: code for code in codes}.values()]
+    with LOCK:
+        code = _linked(target, texts, glue, len(arrays))
+    memory = found.memory
+    return CompiledModel(code, name, arrays, len(model.inputs), memory.bytes, memory.passed - memory.kept)
+
+
+def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue, arrays: int) -> bytes:
+    """The object file of kernels, each as the runtime has it, and of the functions that call them."""
+    machine = machine_for(target.isa, target.triple)
+    whole = parsed(_text_of(glue, arrays), machine)
+    for text in kernels:
+        whole.link_in(optimised_for(text, machine))
+    outside = {*function_names(glue.name).values()}
+    for function in whole.functions:
+        if not function.is_declaration and function.name not in outside:
+            function.linkage = "internal"
+    code, mark = bytearray(machine.emit_object(whole)), _mark(glue.laid)
+    place = code.find(mark)
+    assert place >= 0, "LLVM writes constants as they are"
+    held = _content(glue.laid)
+    code[place : place + len(held)] = held
+    return bytes(code)
+
+
+def _text_of(glue: Glue, arrays: int) -> str:
+    """The module of the functions that call kernels, with constants that are filled in when all is written."""
+    module: Any = ir.Module()
+    glue.module = module
+    glue.write(arrays)
+    content = len(_content(glue.laid))
+    mark = "".join(f"\\{byte:02x}" for byte in _mark(glue.laid))
+    rest = f", [{content - _MARK} x i8]" if content > _MARK else ""
+    zeros = f", [{content - _MARK} x i8] zeroinitializer" if content > _MARK else ""
+    kind = f"<{{ [{_MARK} x i8]{rest} }}>"
+    held = f'@{CONSTANTS} = internal constant {kind} <{{ [{_MARK} x i8] c"{mark}"{zeros} }}>, align {ALIGNMENT}'
+    declared = re.compile(rf'^@"{CONSTANTS}" = .*$', re.MULTILINE)
+    return declared.sub(lambda _: held, str(module), count=1)
+
+
+def _mark(found: Laid) -> bytes:
+    """Bytes that are nowhere else in the file."""
+    return sha256(repr(found.tables).encode()).digest()[:_MARK]
+
+
+def _content(found: Laid) -> bytes:
+    """All constants, as long as the mark at least."""
+    content = bytearray(max(found.offsets[-1], _MARK))
+    for array, place in zip(found.constants, found.offsets, strict=False):
+        content[place : place + array.nbytes] = np.ascontiguousarray(array).tobytes()
+    return bytes(content)

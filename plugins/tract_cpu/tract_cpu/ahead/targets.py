@@ -1,0 +1,75 @@
+"""What object files are made for: processors and systems, as data."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from tract_llvm.isa import ISAS, Isa, chosen
+
+from tract_core.errors import Unsupported
+from tract_core.frozen import frozen
+
+
+@frozen
+class ObjectTarget:
+    """``name``: as one asks for it. ``isa``: what kernels are planned and written for; ``triple``: as LLVM says it."""
+
+    name: str
+    isa: Isa
+    triple: str
+
+
+_SYSTEMS: Final[Mapping[str, Mapping[str, str]]] = {
+    "x86_64": {
+        "": "x86_64-unknown-linux-gnu",
+        "-windows": "x86_64-pc-windows-msvc",
+        "-macos": "x86_64-apple-macosx11.0.0",
+    },
+    "aarch64": {
+        "": "aarch64-unknown-linux-gnu",
+        "-windows": "aarch64-pc-windows-msvc",
+        "-macos": "arm64-apple-macosx11.0.0",
+    },
+}
+"""The triples of LLVM, by architecture, and by what stands behind the name of a processor: Linux where nothing does."""
+
+_PROCESSORS: Final[Mapping[str, str]] = {
+    "x86-64": "sse2",
+    "x86-64-v3": "avx2",
+    "x86-64-v4": "avx512",
+    "x86-64-v4-vnni": "avx512vnni",
+    "aarch64": "neon",
+}
+"""The instruction sets of processors, by the names that compilers have for these."""
+
+_OWN_SYSTEM: Final = {"linux": "", "win32": "-windows", "darwin": "-macos"}
+
+NATIVE: Final = "native"
+
+
+def _every() -> dict[str, ObjectTarget]:
+    found = dict[str, ObjectTarget]()
+    for processor, name in _PROCESSORS.items():
+        isa = next(one for one in ISAS if one.name == name)
+        for system, triple in _SYSTEMS[isa.architecture].items():
+            found[processor + system] = ObjectTarget(processor + system, isa, triple)
+    return found
+
+
+TARGETS: Final[Mapping[str, ObjectTarget]] = _every()
+
+
+def target_named(name: str) -> ObjectTarget:
+    """The target of a name; ``native`` is this machine. Raises Unsupported where there is none of that name."""
+    if name == NATIVE:
+        isa, system = chosen(""), _OWN_SYSTEM.get(sys.platform)
+        if system is None:
+            raise Unsupported(f"nobody knows the objects of {platform.system()}", hint="name a target")
+        return ObjectTarget(NATIVE, isa, _SYSTEMS[isa.architecture][system])
+    found = TARGETS.get(name)
+    if found is None:
+        raise Unsupported(f"there is no target {name!r}", hint=f"there are {NATIVE}, {', '.join(TARGETS)}")
+    return found
