@@ -145,12 +145,17 @@ class _Steps:
             else:
                 f.builder.branch(behind)
         f.builder.position_at_end(choose)
-        next_one = self.course[NEXT]
-        jump = f.builder.switch(next_one.ir, end)
-        if CONTROL in tasks:
-            for number, block in enumerate(blocks):
-                jump.add_case(ir.Constant(ir_type(INDEX), number), block)
+        self._jump(blocks if CONTROL in tasks else [], end)
         f.builder.position_at_end(end)
+
+    def _jump(self, blocks: Sequence[Any], end: Any) -> None:
+        """Go on with the step that the last one says; where that refused, with none."""
+        f = self.f
+        nowhere = f.index(len(blocks))
+        target = f.select(self.status[0].equals(0), self.course[NEXT], nowhere)
+        jump = f.builder.switch(target.ir, end)
+        for number, block in enumerate(blocks):
+            jump.add_case(ir.Constant(ir_type(INDEX), number), block)
 
     def _call(self, number: int, begin: Value, end: Value, scratch: Value) -> None:
         f, glue = self.f, self.glue

@@ -55,7 +55,8 @@ def header_text(found: CompiledModel) -> str:
         + ("; what the model keeps from run to run is forgotten. */" if found.kept else ". */"),
         f"void {name}_start(void *memory);",
         "",
-        "/* Run the model. Gives 0, or 1 where it could not be run, as an index is beyond its axis. */",
+        "/* Run the model. Gives 0, or 1 where it could not be run, as an index is beyond its axis"
+        + ("; start anew then. */" if found.kept else ". */"),
         f"int32_t {name}_run(void *memory{''.join(_declared(found, parameters))});",
         "",
         "#ifdef __cplusplus",

@@ -72,11 +72,13 @@ def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue, arrays: in
     for function in whole.functions:
         if not function.is_declaration and function.name not in outside:
             function.linkage = "internal"
-    code, mark = bytearray(machine.emit_object(whole)), _mark(glue.laid)
-    place = code.find(mark)
+    code = bytearray(machine.emit_object(whole))
+    place = code.find(_mark(glue.laid))
     assert place >= 0, "LLVM writes constants as they are"
-    held = _content(glue.laid)
-    code[place : place + len(held)] = held
+    code[place : place + _MARK] = bytes(_MARK)
+    for array, offset in zip(glue.laid.constants, glue.laid.offsets, strict=False):
+        begin = place + offset
+        code[begin : begin + array.nbytes] = np.ascontiguousarray(array).tobytes()
     return bytes(code)
 
 
@@ -85,10 +87,9 @@ def _text_of(glue: Glue, arrays: int) -> str:
     module: Any = ir.Module()
     glue.module = module
     glue.write(arrays)
-    content = len(_content(glue.laid))
+    more = max(glue.laid.offsets[-1] - _MARK, 0)
     mark = "".join(f"\\{byte:02x}" for byte in _mark(glue.laid))
-    rest = f", [{content - _MARK} x i8]" if content > _MARK else ""
-    zeros = f", [{content - _MARK} x i8] zeroinitializer" if content > _MARK else ""
+    rest, zeros = (f", [{more} x i8]", f", [{more} x i8] zeroinitializer") if more else ("", "")
     kind = f"<{{ [{_MARK} x i8]{rest} }}>"
     held = f'@{CONSTANTS} = internal constant {kind} <{{ [{_MARK} x i8] c"{mark}"{zeros} }}>, align {ALIGNMENT}'
     declared = re.compile(rf'^@"{CONSTANTS}" = .*$', re.MULTILINE)
@@ -98,11 +99,3 @@ def _text_of(glue: Glue, arrays: int) -> str:
 def _mark(found: Laid) -> bytes:
     """Bytes that are nowhere else in the file."""
     return sha256(repr(found.tables).encode()).digest()[:_MARK]
-
-
-def _content(found: Laid) -> bytes:
-    """All constants, as long as the mark at least."""
-    content = bytearray(max(found.offsets[-1], _MARK))
-    for array, place in zip(found.constants, found.offsets, strict=False):
-        content[place : place + array.nbytes] = np.ascontiguousarray(array).tobytes()
-    return bytes(content)
