@@ -40,8 +40,8 @@ def test_what_was_written_is_told_as_json(folder: Path) -> None:
         "--set", "B=1", "compile", "o.obj", "--target", "aarch64-windows", "--name", "n", "--header", "h", "--json"
     )
     said = json.loads(result.output)
-    assert said["bytes"] == (folder / "o.obj").stat().st_size
-    assert (said["file"], said["header"], said["target"], said["name"]) == ("o.obj", "h", "aarch64-windows", "n")
+    assert said["files"] == {name: (folder / name).stat().st_size for name in ("o.obj", "h")}
+    assert (said["target"], said["name"]) == ("aarch64-windows", "n")
     assert f"#define N_MEMORY {said['memory']} " in (folder / "h").read_text()
 
 
@@ -61,6 +61,7 @@ def test_a_shared_library_is_linked_where_a_compiler_is(folder: Path) -> None:
         (["--set", "B=1", "compile", "a.o", "--name", "a b"], "'a b' is no name in C"),
         (["--set", "B=1", "compile", "a.so", "--target", "aarch64"], "for this machine only, not for aarch64"),
         (["--set", "B=1", "compile", "missing/a.o"], "missing"),
+        (["--set", "B=1", "compile", "a.wasm", "--target", "aarch64"], "'a.wasm' is for wasm32, not for aarch64"),
     ],
 )
 def test_mistakes_are_told_and_nothing_is_written(folder: Path, words: list[str], told: str) -> None:
@@ -77,3 +78,12 @@ def test_without_a_compiler_there_is_an_object_still(folder: Path, monkeypatch: 
     assert result.exit_code == 1
     assert "no compiler links here: none of cc, gcc, clang was found" in " ".join(result.output.split())
     assert tract("--set", "B=1", "compile", "net.o").exit_code == 0
+
+
+def test_a_module_for_the_web_comes_with_what_loads_it(folder: Path) -> None:
+    result = tract("--set", "B=2", "compile", "net.wasm")
+    assert result.exit_code == 0, result.output
+    assert {one.name for one in folder.iterdir()} == {"a-net.onnx", "net.wasm", "net.mjs", "net.d.mts"}
+    assert (folder / "net.wasm").read_bytes().startswith(b"\0asm\1\0\0\0")
+    assert '["x"]: { shape: [2, 3], size: 6, array: Float32Array }' in (folder / "net.mjs").read_text()
+    assert '"y": Float32Array; // [2, 2]' in (folder / "net.d.mts").read_text()

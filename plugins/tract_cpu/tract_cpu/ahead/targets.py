@@ -36,6 +36,26 @@ _SYSTEMS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """The triples of LLVM, by architecture, and by what stands behind the name of a processor: Linux where nothing does."""
 
+SIMD128: Final = Isa(
+    "simd128",
+    "wasm32",
+    "generic",
+    "+simd128,+bulk-memory,+nontrapping-fptoint,+sign-ext,+mutable-globals",
+    (),
+    16,
+    16,
+    masks_bits=1 << 10,  # wider than any element
+    fma=False,
+    half=False,
+    rounds=True,
+    scales=(),
+    dots=(),
+    pause=(),
+)
+"""The vectors of WebAssembly: no Python of ours runs there, so it is not among the sets of machines."""
+
+WASM: Final = "wasm32"
+
 _PROCESSORS: Final[Mapping[str, str]] = {
     "x86-64": "sse2",
     "x86-64-v3": "avx2",
@@ -56,7 +76,7 @@ def _every() -> dict[str, ObjectTarget]:
         isa = next(one for one in ISAS if one.name == name)
         for system, triple in _SYSTEMS[isa.architecture].items():
             found[processor + system] = ObjectTarget(processor + system, isa, triple)
-    return found
+    return found | {WASM: ObjectTarget(WASM, SIMD128, "wasm32-unknown-unknown")}
 
 
 TARGETS: Final[Mapping[str, ObjectTarget]] = _every()

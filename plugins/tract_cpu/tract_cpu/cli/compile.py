@@ -1,9 +1,11 @@
-"""``tract MODEL compile FILE``: the model as an object file or a shared library, with a header of C."""
+"""``tract MODEL compile FILE``: the model as an object file or a shared library, or for the web."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,13 +17,15 @@ from tract_core.cli.options import NEW_FILE
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
     from tract_cpu.ahead.object_file import CompiledModel
+    from tract_cpu.ahead.targets import ObjectTarget
 
 OBJECTS: Final = (".o", ".obj")
 LIBRARIES: Final = (".so", ".dylib", ".dll")
+MODULE: Final = ".wasm"
 
 TARGET_HELP: Final = (
     "What it is for: this machine, or x86-64, x86-64-v3, x86-64-v4, x86-64-v4-vnni or aarch64, for Linux or, with "
-    "-windows or -macos behind it, for another system."
+    "-windows or -macos behind it, for another system; wasm32."
 )
 
 
@@ -33,29 +37,57 @@ TARGET_HELP: Final = (
 @click.option("--json", "as_json", is_flag=True, help="Say as JSON what was written.")
 @click.pass_obj
 def command(request: Request, file: str, target: str, as_json: bool, **flags: str | None) -> None:
-    """Compile MODEL to FILE: an object file (.o, .obj), or a shared library for this machine (.so, .dylib, .dll).
+    """Compile MODEL to FILE, which is run without Python.
+
+    Its ending says what it is: an object file (.o, .obj), a shared library for this machine (.so, .dylib, .dll), or a
+    module of WebAssembly (.wasm), with what loads it from JavaScript (.mjs, .d.mts).
 
     Sizes have to be known: --set N=1 gives a symbol its value. A header of C says what is called, with what.
     """
-    from tract_core.errors import InputError
     from tract_cpu.ahead.object_file import compile_model
-    from tract_cpu.ahead.shared import shared_library
     from tract_cpu.ahead.targets import target_named
 
-    path, chosen = Path(file), target_named(target)
-    if path.suffix not in (*OBJECTS, *LIBRARIES):
-        wanted = ", ".join((*OBJECTS, *LIBRARIES))
-        ending = repr(path.suffix) if path.suffix else "nothing"
-        raise InputError(f"{file!r} ends in {ending}", hint=f"its ending says what it is: {wanted}")
+    path = Path(file)
+    target = _target_for(path, target)
+    chosen = target_named(target)
     model = request.typed_model()
     with request.progress("compiling"):
         found = compile_model(model, chosen, flags["name"] or _name_of(path))
-        code = shared_library(found.code, chosen) if path.suffix in LIBRARIES else found.code
-    beside = Path(flags["header"] or path.with_suffix(".h"))
-    _write(found, code, path, beside)
-    said = {"file": str(path), "bytes": len(code), "header": str(beside), "target": target, "name": found.name}
+        files = _files(found, chosen, path, flags["header"])
+    _write(files)
+    said = {"files": {str(one): len(content) for one, content in files.items()}, "target": target, "name": found.name}
     said |= {"memory": found.memory, "kept": found.kept}
     click.echo(json.dumps(said, indent=1) if as_json else _told(said))
+
+
+def _target_for(path: Path, target: str) -> str:
+    """The target, which is WebAssembly where the file is. Raises InputError where its ending says something else."""
+    from tract_core.errors import InputError
+    from tract_cpu.ahead.targets import NATIVE, WASM
+
+    wanted = (*OBJECTS, *LIBRARIES, MODULE)
+    if path.suffix not in wanted:
+        ending = repr(path.suffix) if path.suffix else "nothing"
+        raise InputError(f"{str(path)!r} ends in {ending}", hint=f"its ending says what it is: {', '.join(wanted)}")
+    if path.suffix == MODULE and target not in {NATIVE, WASM}:
+        raise InputError(f"{str(path)!r} is for {WASM}, not for {target}", hint="leave --target out, or name a .o")
+    return WASM if path.suffix == MODULE else target
+
+
+def _files(found: CompiledModel, target: ObjectTarget, path: Path, header: str | None) -> dict[Path, bytes]:
+    """What is written, by name."""
+    from tract_cpu.ahead.glue import function_names
+    from tract_cpu.ahead.header import header_text
+    from tract_cpu.ahead.script import script_text, types_text
+    from tract_cpu.ahead.shared import shared_library
+    from tract_cpu.ahead.wasm import module_of
+
+    if path.suffix == MODULE:
+        texts = {".mjs": script_text(found, path.name), ".d.mts": types_text(found)}
+        module = {path: module_of(found.code, [*function_names(found.name).values()])}
+        return module | {path.with_suffix(ending): text.encode() for ending, text in texts.items()}
+    code = shared_library(found.code, target) if path.suffix in LIBRARIES else found.code
+    return {path: code, Path(header or path.with_suffix(".h")): header_text(found).encode()}
 
 
 def _name_of(path: Path) -> str:
@@ -64,17 +96,17 @@ def _name_of(path: Path) -> str:
     return f"_{plain}" if plain[:1].isdigit() else plain
 
 
-def _write(found: CompiledModel, code: bytes, path: Path, header: Path) -> None:
-    """Both files whole, or none."""
+def _write(files: Mapping[Path, bytes]) -> None:
+    """All files whole, or none."""
     from tract_core.saving import whole_file
-    from tract_cpu.ahead.header import header_text
 
-    with whole_file(path) as target, whole_file(header) as beside:
-        target.write(code)
-        beside.write(header_text(found).encode())
+    with ExitStack() as opened:
+        for path, content in files.items():
+            opened.enter_context(whole_file(path)).write(content)
 
 
 def _told(said: dict[str, Any]) -> str:
     stays = f", of which {said['kept']:,} stay from run to run" if said["kept"] else ""
-    first = f"{said['file']}: {said['bytes']:,} bytes for {said['target']}, and {said['header']}"
-    return f"{first}\n{said['name']}_run works in {said['memory']:,} bytes{stays}"
+    (first, size), *others = said["files"].items()
+    beside = f"{first}: {size:,} bytes for {said['target']}, and {', '.join(name for name, _ in others)}"
+    return f"{beside}\n{said['name']}_run works in {said['memory']:,} bytes{stays}"

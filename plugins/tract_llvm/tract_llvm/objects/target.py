@@ -72,7 +72,8 @@ def machine_for(isa: Processor, triple: str) -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(triple)
-    return target.create_target_machine(cpu=isa.processor, features=isa.features, opt=3, reloc="pic", codemodel="small")
+    reloc = "static" if isa.architecture == "wasm32" else "pic"  # where addresses are numbers anyway
+    return target.create_target_machine(cpu=isa.processor, features=isa.features, opt=3, reloc=reloc, codemodel="small")
 
 
 def parsed(text: str, machine: Any) -> Any:

@@ -1,0 +1,140 @@
+"""Modules of WebAssembly, run by node: what they give is what the same kernels give here, to the bit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from portable_models import EXAMPLES
+from tract_cpu.ahead.object_file import compile_model
+from tract_cpu.ahead.script import script_text
+from tract_cpu.ahead.targets import SIMD128, target_named
+from tract_cpu.ahead.wasm import module_of
+from tract_cpu.plan import CpuPlan
+from tract_llvm.isa import portable
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))  # its networks
+
+from workloads import WORKLOADS
+
+import tract_core as tract
+from tract_core.errors import Unsupported
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.gather import Gather
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="wants node")
+
+RUN = """
+import fs from "node:fs";
+import { load, inputs } from "./model.mjs";
+const model = await load();
+for (const [turn, names] of JSON.parse(fs.readFileSync("turns.json")).entries()) {
+  const given = {};
+  for (const [name, file] of Object.entries(names)) {
+    const { buffer, byteOffset, byteLength } = fs.readFileSync(file);
+    given[name] = new inputs[name].array(buffer.slice(byteOffset, byteOffset + byteLength));
+  }
+  try {
+    for (const [number, one] of Object.values(model.run(given)).entries()) {
+      fs.writeFileSync(`${turn}.${number}.out`, new Uint8Array(one.buffer, one.byteOffset, one.byteLength));
+    }
+  } catch (error) {
+    fs.writeFileSync(`${turn}.error`, error.message);
+  }
+}
+"""
+
+Turn = Sequence[np.ndarray]
+
+
+def run(model: TypedModel, turns: Sequence[Turn], folder: Path) -> list[list[np.ndarray] | str]:
+    """What the module gives in each turn, or the message of its error."""
+    found = compile_model(model, target_named("wasm32"), "model")
+    (folder / "model.wasm").write_bytes(module_of(found.code, ["model_start", "model_run"]))
+    (folder / "model.mjs").write_text(script_text(found, "model.wasm"))
+    (folder / "run.mjs").write_text(RUN)
+    names = list[dict[str, str]]()
+    for turn, arrays in enumerate(turns):
+        given = dict(zip((name for name, _ in found.arrays), arrays, strict=False))
+        names.append({name: f"{turn}.{number}.in" for number, name in enumerate(given)})
+        for number, array in enumerate(arrays):
+            (folder / f"{turn}.{number}.in").write_bytes(np.ascontiguousarray(array).tobytes())
+    (folder / "turns.json").write_text(json.dumps(names))
+    subprocess.run(["node", "run.mjs"], cwd=folder, check=True, timeout=120)
+    return [_given(folder, turn, [fact for _, fact in found.arrays[found.inputs :]]) for turn in range(len(turns))]
+
+
+def _given(folder: Path, turn: int, facts: Sequence[Any]) -> list[np.ndarray] | str:
+    error = folder / f"{turn}.error"
+    if error.exists():
+        return error.read_text()
+    shapes = [([int(size) for size in fact.shape], fact.datum_type.storage.numpy) for fact in facts]
+    return [
+        np.frombuffer((folder / f"{turn}.{number}.out").read_bytes(), kind).reshape(shape)
+        for number, (shape, kind) in enumerate(shapes)
+    ]
+
+
+def check(model: TypedModel, turns: Sequence[Turn], folder: Path) -> None:
+    """The module gives what kernels for its instruction set give, written out for this machine."""
+    state = CpuPlan(model, portable(SIMD128)).spawn()
+    for found, given in zip(run(model, turns, folder), turns, strict=True):
+        for one, wanted in zip(found, state.run(list(given)), strict=True):
+            assert not isinstance(one, str), found
+            is_number = wanted == wanted  # noqa: PLR0124 (bits of what is none differ)
+            np.testing.assert_array_equal(one == one, is_number)  # noqa: PLR0124 (the same)
+            assert one[is_number].tobytes() == wanted[is_number].tobytes()
+
+
+CHOSEN = ("MobileNetV2", "ResNet-50 int8", "BERT-base bf16", "LSTM", "ViT")
+"""Networks with kernels of most kinds."""
+
+
+@pytest.mark.parametrize("workload", [one for one in WORKLOADS if one.name in CHOSEN], ids=lambda one: one.name)
+def test_networks(workload: Any, tmp_path: Path) -> None:
+    network = workload.build(**workload.small)
+    model = tract.onnx().load_bytes(network.model.SerializeToString()).into_model()
+    if workload.precision != "f32":
+        model.transform(tract.FloatPrecision("f32", workload.precision))
+    typed: Any = model.typed
+    given = [network.inputs[typed.outlet_name(outlet)] for outlet in typed.inputs]
+    check(typed, [given, given], tmp_path)
+
+
+KINDS = ("functions of f32", "casts from f16", "reductions of u8", "norms of bf16", "recurrent", "best", "quantised")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds_of_kernels(name: str, tmp_path: Path) -> None:
+    example = EXAMPLES[name]
+    for number, sizes in enumerate((example.sizes[0], example.sizes[-1])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        check(example.model().substitute(sizes), [example.inputs(sizes)], folder)
+
+
+def test_a_run_that_is_refused_is_an_error_and_the_next_one_is_right(tmp_path: Path) -> None:
+    model = TypedModel()
+    inputs = [
+        model.add_source(name, parse_typed_fact(fact, model.symbols)) for name, fact in (("x", "4,f32"), ("i", "2,i64"))
+    ]
+    model.set_outputs(model.wire_node("y", Gather(0), inputs))
+    x = np.arange(4, dtype="f4")
+    found = run(model, [(x, np.array([1, 7])), (x, np.array([1, 3]))], tmp_path)
+    assert found[0] == "the model could not be run, as an index is beyond its axis"
+    np.testing.assert_array_equal(found[1][0], x[[1, 3]])
+
+
+def test_an_object_that_wants_a_function_is_told_by_name() -> None:
+    imports = b"\x01\x03env\x06memset\x00\x00"
+    code = b"\0asm\1\0\0\0" + bytes([2, len(imports)]) + imports
+    with pytest.raises(Unsupported, match=r"the object wants a function env\.memset"):
+        module_of(code, [])

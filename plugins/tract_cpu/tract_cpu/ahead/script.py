@@ -1,0 +1,187 @@
+"""The JavaScript that loads a compiled model, in browsers and elsewhere, and its types for TypeScript."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tract_core.data import DatumType
+from tract_core.dims import evaluate
+from tract_core.errors import Unsupported
+from tract_core.model.fact import TypedFact
+from tract_cpu.ahead.glue import function_names
+from tract_cpu.ahead.object_file import ALIGNMENT, CompiledModel
+from tract_cpu.ahead.wasm import HEAP
+
+_ARRAYS: Final[Mapping[DatumType, str]] = {
+    DatumType.BOOL: "Uint8Array",
+    DatumType.F16: "Uint16Array",
+    DatumType.BF16: "Uint16Array",
+    DatumType.F32: "Float32Array",
+    DatumType.F64: "Float64Array",
+    DatumType.I8: "Int8Array",
+    DatumType.I16: "Int16Array",
+    DatumType.I32: "Int32Array",
+    DatumType.I64: "BigInt64Array",
+    DatumType.U8: "Uint8Array",
+    DatumType.U16: "Uint16Array",
+    DatumType.U32: "Uint32Array",
+    DatumType.U64: "BigUint64Array",
+}
+"""What holds elements; halves as their bits."""
+
+_SCRIPT: Final = """\
+// @NAME@: a model, compiled by tract. What is given and found lies row by row.
+
+export const inputs = @INPUTS@;
+export const outputs = @OUTPUTS@;
+
+const ALIGNMENT = @ALIGNED@;
+const MEMORY = @BYTES@;
+
+async function read(source) {
+  const place = new URL(source, import.meta.url);
+  if (place.protocol === "file:") return (await import("node:fs/promises")).readFile(place);
+  const response = await fetch(place);
+  if (!response.ok) throw new Error(`${place}: ${response.status} ${response.statusText}`);
+  return response.arrayBuffer();
+}
+
+/** Load the model: from its bytes, or from where they are, which is beside this file if nothing else is said. */
+export async function load(source = @FILE@) {
+  const isThere = source instanceof ArrayBuffer || ArrayBuffer.isView(source);
+  const { instance } = await WebAssembly.instantiate(isThere ? source : await read(source), {});
+  return new Model(instance.exports);
+}
+
+export class Model {
+  #functions;
+  #memory;
+  #places = {};
+
+  constructor(functions) {
+    this.#functions = functions;
+    const aligned = (place) => Math.ceil(place / ALIGNMENT) * ALIGNMENT;
+    this.#memory = aligned(functions.@HEAP@.value);
+    let end = this.#memory + MEMORY;
+    for (const [name, { size, array }] of Object.entries({ ...inputs, ...outputs })) {
+      this.#places[name] = aligned(end);
+      end = this.#places[name] + size * array.BYTES_PER_ELEMENT;
+    }
+    const lacks = end - functions.memory.buffer.byteLength;
+    if (lacks > 0) functions.memory.grow(Math.ceil(lacks / 65536));
+    this.start();
+  }
+
+  /** Begin anew: nothing was run yet. */
+  start() {
+    this.#functions.@START@(this.#memory);
+  }
+
+  /** Run the model on arrays by the names of inputs. Gives new arrays by the names of outputs. */
+  run(given) {
+    for (const [name, { size, shape }] of Object.entries(inputs)) {
+      const found = given[name];
+      if (found === undefined) throw new RangeError(`there is no input ${name}`);
+      const wanted = `${size}, [${shape}]`;
+      if (found.length !== size) throw new RangeError(`${name} has ${found.length} elements, wanted ${wanted}`);
+      this.#array(name, inputs[name]).set(found);
+    }
+    if (this.#functions.@RUN@(this.#memory, ...Object.values(this.#places)) !== 0) {
+      throw new Error("the model could not be run, as an index is beyond its axis");
+    }
+    return Object.fromEntries(Object.entries(outputs).map(([name, one]) => [name, this.#array(name, one).slice()]));
+  }
+
+  #array(name, { array, size }) {
+    return new array(this.#functions.memory.buffer, this.#places[name], size);
+  }
+}
+"""
+
+_TYPES: Final = """\
+// @NAME@: a model, compiled by tract. What is given and found lies row by row.
+
+export interface Inputs {
+@INPUTS@}
+export interface Outputs {
+@OUTPUTS@}
+interface Tensor {
+  readonly shape: readonly number[];
+  readonly size: number;
+}
+export const inputs: Readonly<Record<keyof Inputs, Tensor>>;
+export const outputs: Readonly<Record<keyof Outputs, Tensor>>;
+
+/** Load the model: from its bytes, or from where they are, which is beside this file if nothing else is said. */
+export function load(source?: ArrayBuffer | ArrayBufferView | string | URL): Promise<Model>;
+
+export class Model {
+  private constructor();
+  /** Begin anew: nothing was run yet. */
+  start(): void;
+  /** Run the model on arrays by the names of inputs. Gives new arrays by the names of outputs. */
+  run(given: Inputs): Outputs;
+}
+"""
+
+
+def script_text(found: CompiledModel, file: str) -> str:
+    """A module of JavaScript. ``file``: the name of the module of WebAssembly, which is beside it."""
+    names, (given, gives) = function_names(found.name), _tensors(found)
+    values = {
+        "NAME": found.name,
+        "INPUTS": _object(given),
+        "OUTPUTS": _object(gives),
+        "ALIGNED": str(ALIGNMENT),
+        "BYTES": str(found.memory),
+        "FILE": json.dumps(f"./{file}"),
+        "HEAP": HEAP,
+        "START": names["start"],
+        "RUN": names["run"],
+    }
+    return _filled(_SCRIPT, values)
+
+
+def types_text(found: CompiledModel) -> str:
+    """Its types."""
+    given, gives = (
+        "".join(f"  {json.dumps(name)}: {_array(fact)}; // {_shape(fact)}\n" for name, fact in one)
+        for one in _tensors(found)
+    )
+    return _filled(_TYPES, {"NAME": found.name, "INPUTS": given, "OUTPUTS": gives})
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return re.sub("@([A-Z]+)@", lambda found: values[found[1]], text)
+
+
+def _tensors(found: CompiledModel) -> tuple[Sequence[tuple[str, TypedFact]], Sequence[tuple[str, TypedFact]]]:
+    """The inputs, and the outputs. Raises Unsupported where two have one name, as an output that is an input."""
+    names = [name for name, _ in found.arrays]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise Unsupported(f"several inputs or outputs are called {', '.join(twice)}", hint="write FILE.o")
+    return found.arrays[: found.inputs], found.arrays[found.inputs :]
+
+
+def _object(tensors: Sequence[tuple[str, TypedFact]]) -> str:
+    lines = [
+        f"  [{json.dumps(name)}]: {{ shape: {_shape(fact)}, size: {_size(fact)}, array: {_array(fact)} }},\n"
+        for name, fact in tensors
+    ]
+    return f"{{\n{''.join(lines)}}}"
+
+
+def _array(fact: TypedFact) -> str:
+    return _ARRAYS[fact.datum_type.storage]
+
+
+def _shape(fact: TypedFact) -> list[int]:
+    return [evaluate(size, {}) for size in fact.shape]
+
+
+def _size(fact: TypedFact) -> int:
+    return evaluate(fact.shape.volume, {})
