@@ -16,7 +16,7 @@ from linked_objects import LinkedObject
 from portable_models import EXAMPLES, Example
 from tract_cpu.ahead.header import header_text
 from tract_cpu.ahead.object_file import CompiledModel, compile_model
-from tract_cpu.ahead.targets import TARGETS, target_named
+from tract_cpu.ahead.targets import TARGETS, WASM, target_named
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import chosen
 
@@ -25,11 +25,14 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))  # its networks
 from workloads import WORKLOADS, Workload
 
 import tract_core as tract
+from tract_core.data import DatumType
 from tract_core.errors import InputError, Unsupported
+from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add
+from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather
 
 COMPILER = shutil.which("cc")
@@ -173,12 +176,23 @@ def small(name: str = "model", target: str = "native") -> CompiledModel:
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_object_of_every_target(target: str) -> None:
     found = small(target=target).code
-    begins = {"linux": b"\x7fELF", "macos": b"\xcf\xfa\xed\xfe"}
+    begins = {"linux": b"\x7fELF", "macos": b"\xcf\xfa\xed\xfe", "web": b"\0asm"}
     machines = {"x86-64": b"\x64\x86", "aarch64": b"\x64\xaa"}
     if target.endswith("-windows"):
         assert found.startswith(machines[target.split("-v", maxsplit=1)[0].removesuffix("-windows")])
     else:
-        assert found.startswith(begins["macos" if target.endswith("-macos") else "linux"])
+        system = "web" if target == WASM else "macos" if target.endswith("-macos") else "linux"
+        assert found.startswith(begins[system])
+
+
+def test_weights_are_in_it_once() -> None:
+    """As kernels read them, and not as the model has them, too."""
+    weights = np.random.default_rng(0).standard_normal((256, 256), "f4")
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("3,256,f32", model.symbols))
+    product = EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.F32)
+    model.set_outputs(model.wire_node("y", product, [x, model.add_const("w", weights)]))
+    assert len(compile_model(model, target_named("native"), "model").code) < weights.nbytes * 1.1
 
 
 def test_the_same_model_gives_the_same_bytes() -> None:
@@ -186,7 +200,7 @@ def test_the_same_model_gives_the_same_bytes() -> None:
 
 
 @pytest.mark.skipif(shutil.which("nm") is None, reason="wants nm, of binutils")
-@pytest.mark.parametrize("target", [one for one in TARGETS if not one.endswith(("-windows", "-macos"))])
+@pytest.mark.parametrize("target", [one for one in TARGETS if not one.endswith(("-windows", "-macos", WASM))])
 def test_objects_want_nothing_but_memset(target: str, tmp_path: Path) -> None:
     path = tmp_path / "model.o"
     path.write_bytes(small(target=target).code)

@@ -6,7 +6,7 @@ what kernels work with, and the tensors in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -69,7 +69,10 @@ class Tables:
 
 @frozen
 class Laid:
-    """A program with its memory. ``constants``: in order, each at its ``offsets``, in bytes."""
+    """A program with its memory. ``constants``: those that kernels read, each at its place in ``offsets``, in bytes.
+
+    The last offset is where they end.
+    """
 
     layout: ArgumentLayout
     memory: RunMemory
@@ -104,12 +107,16 @@ def laid(planned: Planned) -> Laid:
     model, program = planned.model, planned.program
     layout = ArgumentLayout(program, planned.arena, len(model.inputs))
     bound = layout.bind({})
-    offsets = list(_apart([one.nbytes for one in program.constants]))
+    (section,) = layout.sections
+    read = set(section.in_constants[1].tolist())
+    constants = {place: one for place, one in zip(layout.constants, program.constants, strict=True) if place in read}
+    offsets = list(_apart([one.nbytes for one in constants.values()]))
     sizes = [_bytes(shape, element) for one in program.kept for element, shape in one.tensors]
     kept = list(_apart(sizes))
     memory = _memory(layout, bound, kept[-1])
-    tables = _tables(layout, bound, offsets, list(_starts(planned, layout, kept)))
-    return Laid(layout, memory, tables, program.constants, tuple(offsets))
+    places = dict(zip(constants, offsets, strict=False))
+    tables = _tables(layout, bound, places, list(_starts(planned, layout, kept)))
+    return Laid(layout, memory, tables, tuple(constants.values()), tuple(offsets))
 
 
 def _apart(sizes: Sequence[int]) -> Iterator[int]:
@@ -131,10 +138,12 @@ def _memory(layout: ArgumentLayout, bound: Bound, kept: int) -> RunMemory:
     return RunMemory(*_apart(sizes))
 
 
-def _tables(layout: ArgumentLayout, bound: Bound, offsets: Sequence[int], starts: list[tuple[int, int]]) -> Tables:
+def _tables(
+    layout: ArgumentLayout, bound: Bound, where: Mapping[int, int], starts: Sequence[tuple[int, int]]
+) -> Tables:
+    """``where``: of constants, by their addresses here."""
     (section,) = layout.sections
     arguments = bound.arguments.copy()
-    where = dict(zip(layout.constants, offsets, strict=False))
     places, addresses = section.in_constants
     arguments[places] += np.array([where[int(one)] for one in addresses], np.int64) - addresses
     arguments[section.in_arena[0]] += np.array(bound.slots, np.int64)[section.in_arena[1]]

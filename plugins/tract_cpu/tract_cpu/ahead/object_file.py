@@ -34,7 +34,7 @@ class CompiledModel:
     ``inputs``: how many of these are inputs. ``memory``: bytes that a run works in, of which the first ``kept`` stay.
     """
 
-    code: bytes
+    code: bytes | bytearray
     name: str
     arrays: tuple[tuple[str, TypedFact], ...]
     inputs: int
@@ -62,7 +62,7 @@ def compile_model(model: TypedModel, target: ObjectTarget, name: str) -> Compile
     return CompiledModel(code, name, arrays, len(model.inputs), memory.bytes, memory.passed - memory.kept)
 
 
-def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue, arrays: int) -> bytes:
+def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue, arrays: int) -> bytearray:
     """The object file of kernels, each as the runtime has it, and of the functions that call them."""
     machine = machine_for(target.isa, target.triple)
     whole = parsed(_text_of(glue, arrays), machine)
@@ -79,7 +79,7 @@ def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue, arrays: in
     for array, offset in zip(glue.laid.constants, glue.laid.offsets, strict=False):
         begin = place + offset
         code[begin : begin + array.nbytes] = np.ascontiguousarray(array).tobytes()
-    return bytes(code)
+    return code
 
 
 def _text_of(glue: Glue, arrays: int) -> str:

@@ -22,7 +22,7 @@ def line_to_link(source: str, target: str) -> list[str]:
     return ["cc", "-shared", "-o", target, source]
 
 
-def shared_library(code: bytes, target: ObjectTarget) -> bytes:
+def shared_library(code: bytes | bytearray, target: ObjectTarget) -> bytes:
     """A shared library for this machine. Raises Unsupported for another one, without a compiler, or where it fails."""
     with tempfile.TemporaryDirectory() as folder:
         source, found = Path(folder) / "model.o", Path(folder) / "model.so"

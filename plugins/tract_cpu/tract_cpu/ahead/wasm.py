@@ -77,9 +77,9 @@ class _Object:
     data: int
 
 
-def module_of(code: bytes, exports: Sequence[str]) -> bytes:
+def module_of(code: bytes | bytearray, exports: Sequence[str]) -> bytes:
     """The module of an object, with these functions exported. Raises Unsupported, by name, for what it lacks."""
-    found = _read(code)
+    found = _read(bytes(code))
     stack = -(-found.data // ALIGNMENT) * ALIGNMENT + STACK
     pages = -(-stack // PAGE)
     sections = dict(found.sections)

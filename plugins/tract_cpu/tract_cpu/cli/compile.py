@@ -74,7 +74,7 @@ def _target_for(path: Path, target: str) -> str:
     return WASM if path.suffix == MODULE else target
 
 
-def _files(found: CompiledModel, target: ObjectTarget, path: Path, header: str | None) -> dict[Path, bytes]:
+def _files(found: CompiledModel, target: ObjectTarget, path: Path, header: str | None) -> dict[Path, bytes | bytearray]:
     """What is written, by name."""
     from tract_cpu.ahead.glue import function_names
     from tract_cpu.ahead.header import header_text
@@ -84,7 +84,7 @@ def _files(found: CompiledModel, target: ObjectTarget, path: Path, header: str |
 
     if path.suffix == MODULE:
         texts = {".mjs": script_text(found, path.name), ".d.mts": types_text(found)}
-        module = {path: module_of(found.code, [*function_names(found.name).values()])}
+        module: dict[Path, bytes | bytearray] = {path: module_of(found.code, [*function_names(found.name).values()])}
         return module | {path.with_suffix(ending): text.encode() for ending, text in texts.items()}
     code = shared_library(found.code, target) if path.suffix in LIBRARIES else found.code
     return {path: code, Path(header or path.with_suffix(".h")): header_text(found).encode()}
@@ -96,7 +96,7 @@ def _name_of(path: Path) -> str:
     return f"_{plain}" if plain[:1].isdigit() else plain
 
 
-def _write(files: Mapping[Path, bytes]) -> None:
+def _write(files: Mapping[Path, bytes | bytearray]) -> None:
     """All files whole, or none."""
     from tract_core.saving import whole_file
 
