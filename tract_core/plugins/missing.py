@@ -26,6 +26,7 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "subcommand": {
         "cache": ("tract-llvm",),
         "cuda": ("tract-cuda",),
+        "compile": ("tract-cpu",),
         "hwbench": ("tract-cpu",),
         "native": ("tract-cpu",),
         "inferers": ("tract-inferers",),

@@ -22,9 +22,9 @@ MOST_SIZES: Final = 16
 
 @frozen
 class SegmentFunction:
-    """A segment for certain sizes, as MLX computes it: ``recorded`` in each thread that calls it, by MLX's own rule.
+    """A segment for certain sizes, ``recorded``, as the ``function`` of MLX that computes it.
 
-    ``most_bytes``: what its tensors take at the same time.
+    Each thread that calls it has MLX record it for itself. ``most_bytes``: what its tensors take at the same time.
     """
 
     recorded: Recorded

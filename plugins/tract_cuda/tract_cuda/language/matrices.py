@@ -34,7 +34,10 @@ _GLOBAL: Final = 1
 
 @frozen
 class Factors:
-    """The types of what tensor cores multiply: halves of one type, f32 cut to 10 bits (TF32), or bytes of any signs."""
+    """What tensor cores multiply: halves of one type, f32 cut to 10 bits (TF32), or bytes of any signs.
+
+    ``left``, ``right``: the types of the two factors.
+    """
 
     left: ElementType
     right: ElementType
