@@ -31,7 +31,11 @@ def scalar(kind: Any, value: float) -> np.ndarray[Any, Any]:
 
 
 U8, I8, I32, F32 = np.uint8, np.int8, np.int32, np.float32
-QUANTIZED = {"x": integers(U8, 2, 4, 7), "w": integers(I8, 4, 4, 3), "bias": integers(I32, 4) // (1 << 20)}
+QUANTIZED = {
+    "x": integers(U8, 2, 4, 7),
+    "w": integers(I8, 4, 4, 3) // 2,  # seven bits: with AVX2 and no more, ONNX Runtime's sums saturate in i16
+    "bias": integers(I32, 4) // (1 << 20),
+}
 
 NODES = {
     "conv": ("Conv", [floats(2, 3, 7, 8)], [floats(4, 3, 3, 2), floats(4)], {}),
