@@ -7,9 +7,9 @@ from ctypes import CFUNCTYPE, c_int32, c_void_p
 from typing import Any
 
 import numpy as np
-from tract_cpu.ahead.object_file import ALIGNMENT, CompiledModel, compile_model
+from tract_cpu.ahead.object_file import CompiledModel, compile_model
 from tract_cpu.ahead.targets import ObjectTarget, target_named
-from tract_cpu.aligned import aligned
+from tract_cpu.aligned import ALIGNMENT, aligned
 from tract_llvm.objects.target import llvm, machine_for
 
 from tract_core.dims import evaluate

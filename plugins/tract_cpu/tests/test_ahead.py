@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from bench_networks import WORKLOADS, Workload, small_network
 from linked_objects import LinkedObject
 from portable_models import EXAMPLES, Example
 from tract_cpu.ahead.header import header_text
@@ -19,10 +19,6 @@ from tract_cpu.ahead.object_file import CompiledModel, compile_model
 from tract_cpu.ahead.targets import TARGETS, WASM, target_named
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import chosen
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))  # its networks
-
-from workloads import WORKLOADS, Workload
 
 import tract_core as tract
 from tract_core.data import DatumType
@@ -63,12 +59,7 @@ def same(found: Sequence[np.ndarray] | None, wanted: Sequence[np.ndarray]) -> No
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.name)
 def test_networks_give_what_the_runtime_gives(workload: Workload) -> None:
-    network = workload.build(**workload.small)
-    model = tract.onnx().load_bytes(network.model.SerializeToString()).into_model()
-    if workload.precision != "f32":
-        model.transform(tract.FloatPrecision("f32", workload.precision))
-    typed: Any = model.typed
-    given = [network.inputs[typed.outlet_name(outlet)] for outlet in typed.inputs]
+    typed, given = small_network(workload)
     linked, state = LinkedObject.of(typed), CpuPlan(typed, chosen("")).spawn()
     for _ in range(2):
         same(linked.run(*given), state.run(given))

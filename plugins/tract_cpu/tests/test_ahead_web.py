@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bench_networks import WORKLOADS, Workload, small_network
 from portable_models import EXAMPLES
 from tract_cpu.ahead.object_file import compile_model
 from tract_cpu.ahead.script import script_text
@@ -20,11 +20,6 @@ from tract_cpu.ahead.wasm import module_of
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import portable
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))  # its networks
-
-from workloads import WORKLOADS
-
-import tract_core as tract
 from tract_core.errors import Unsupported
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
@@ -99,13 +94,8 @@ CHOSEN = ("MobileNetV2", "ResNet-50 int8", "BERT-base bf16", "LSTM", "ViT")
 
 
 @pytest.mark.parametrize("workload", [one for one in WORKLOADS if one.name in CHOSEN], ids=lambda one: one.name)
-def test_networks(workload: Any, tmp_path: Path) -> None:
-    network = workload.build(**workload.small)
-    model = tract.onnx().load_bytes(network.model.SerializeToString()).into_model()
-    if workload.precision != "f32":
-        model.transform(tract.FloatPrecision("f32", workload.precision))
-    typed: Any = model.typed
-    given = [network.inputs[typed.outlet_name(outlet)] for outlet in typed.inputs]
+def test_networks(workload: Workload, tmp_path: Path) -> None:
+    typed, given = small_network(workload)
     check(typed, [given, given], tmp_path)
 
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from tract_core.data import DatumType
 from tract_core.dims import evaluate
-from tract_cpu.ahead.object_file import ALIGNMENT, CompiledModel
+from tract_cpu.ahead.object_file import CompiledModel
+from tract_cpu.aligned import ALIGNMENT
 
 _TYPES: Final = {
     DatumType.BOOL: "uint8_t",

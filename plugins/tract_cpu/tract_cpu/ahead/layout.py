@@ -1,7 +1,7 @@
 """Where everything is in the memory in which a compiled model runs: one piece, which whoever calls it gives.
 
-It begins with what stays from run to run, so that a caller may keep that alone; then come the tables of addresses,
-what kernels work with, and the tensors in between.
+It begins with what stays from run to run; then come the tables of addresses, what kernels work with, and the tensors
+in between.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from tract_llvm.language.types import numpy_type
 from tract_core.dims import evaluate
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
-from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.binding import ArgumentLayout, Bound
 from tract_cpu.compile import Planned
 from tract_cpu.native.executor import LINE_WORDS
-from tract_cpu.program.program import HostStep, NativeStep, ReadStep
+from tract_cpu.program.program import HostStep, ReadStep
 
 WORD: Final = 8
 """Bytes of an address, or of a number, in the tables."""
@@ -175,14 +174,3 @@ def _starts(planned: Planned, layout: ArgumentLayout, places: Sequence[int]) -> 
         ]
         for number, start in enumerate(one.keeping.starts(fresh), one.first):
             yield layout.first_kept + number, places[number] + start
-
-
-def input_and_output_facts(model: TypedModel) -> Iterator[tuple[str, Any]]:
-    """The names and facts of inputs and outputs, in order."""
-    for outlet in (*model.inputs, *model.outputs):
-        yield model.outlet_name(outlet), model.outlet_fact(outlet)
-
-
-def native_steps(planned: Planned) -> list[NativeStep]:
-    """The steps that there is code for, in order."""
-    return [step for step in planned.program.steps if isinstance(step, NativeStep)]

@@ -17,12 +17,12 @@ from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_cpu.ahead.glue import CONSTANTS, Glue, function_names
-from tract_cpu.ahead.layout import Laid, input_and_output_facts, laid, native_steps
+from tract_cpu.ahead.layout import Laid, laid
 from tract_cpu.ahead.targets import ObjectTarget
+from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.compile import Target, compiled
 from tract_cpu.kernels.code import code_of
 
-ALIGNMENT: Final = 64
 _MARK: Final = 32
 """Bytes by which the place of the constants is found again in the file."""
 
@@ -51,21 +51,23 @@ def compile_model(model: TypedModel, target: ObjectTarget, name: str) -> Compile
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise InputError(f"{name!r} is no name in C", hint="letters, digits and underscores, no digit first: --name")
     planned = compiled(model, Target(target.isa))
-    found, arrays = laid(planned), tuple(input_and_output_facts(planned.model))
-    steps = native_steps(planned)
-    codes = [code_of(step.kernel, target.isa) for step in steps]
-    glue = Glue(None, name, target.isa, found, [one.name for one in codes])
+    found, formed = laid(planned), planned.model
+    arrays = tuple((formed.outlet_name(one), formed.outlet_fact(one)) for one in (*formed.inputs, *formed.outputs))
+    codes = [code_of(step.kernel, target.isa) for step in found.layout.steps]
     texts = [module_text(code.emit) for code in {code.name: code for code in codes}.values()]
+    module: Any = ir.Module()
+    glue = Glue(module, name, target.isa, found, [one.name for one in codes])
+    glue.write(len(arrays))
     with LOCK:
-        code = _linked(target, texts, glue, len(arrays))
+        code = _linked(target, texts, glue)
     memory = found.memory
     return CompiledModel(code, name, arrays, len(model.inputs), memory.bytes, memory.passed - memory.kept)
 
 
-def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue, arrays: int) -> bytearray:
+def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue) -> bytearray:
     """The object file of kernels, each as the runtime has it, and of the functions that call them."""
     machine = machine_for(target.isa, target.triple)
-    whole = parsed(_text_of(glue, arrays), machine)
+    whole = parsed(_text_of(glue), machine)
     for text in kernels:
         whole.link_in(optimised_for(text, machine))
     outside = {*function_names(glue.name).values()}
@@ -82,18 +84,15 @@ def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue, arrays: in
     return code
 
 
-def _text_of(glue: Glue, arrays: int) -> str:
+def _text_of(glue: Glue) -> str:
     """The module of the functions that call kernels, with constants that are filled in when all is written."""
-    module: Any = ir.Module()
-    glue.module = module
-    glue.write(arrays)
     more = max(glue.laid.offsets[-1] - _MARK, 0)
     mark = "".join(f"\\{byte:02x}" for byte in _mark(glue.laid))
     rest, zeros = (f", [{more} x i8]", f", [{more} x i8] zeroinitializer") if more else ("", "")
     kind = f"<{{ [{_MARK} x i8]{rest} }}>"
     held = f'@{CONSTANTS} = internal constant {kind} <{{ [{_MARK} x i8] c"{mark}"{zeros} }}>, align {ALIGNMENT}'
     declared = re.compile(rf'^@"{CONSTANTS}" = .*$', re.MULTILINE)
-    return declared.sub(lambda _: held, str(module), count=1)
+    return declared.sub(lambda _: held, str(glue.module), count=1)
 
 
 def _mark(found: Laid) -> bytes:

@@ -12,8 +12,9 @@ from tract_core.dims import evaluate
 from tract_core.errors import Unsupported
 from tract_core.model.fact import TypedFact
 from tract_cpu.ahead.glue import function_names
-from tract_cpu.ahead.object_file import ALIGNMENT, CompiledModel
+from tract_cpu.ahead.object_file import CompiledModel
 from tract_cpu.ahead.wasm import HEAP
+from tract_cpu.aligned import ALIGNMENT
 
 _ARRAYS: Final[Mapping[DatumType, str]] = {
     DatumType.BOOL: "Uint8Array",

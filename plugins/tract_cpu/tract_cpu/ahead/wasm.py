@@ -171,18 +171,15 @@ def _sized(content: bytes) -> bytes:
     return _number(len(content)) + content
 
 
-def _number(value: int) -> bytes:
+def _number(value: int, bound: int = 0x80) -> bytes:
+    """An integer from 0 on, seven bits a byte. ``bound``: what is below it is the last byte."""
     found = bytearray()
-    while value >= 0x80:
+    while value >= bound:
         found.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*found, value])
 
 
 def _signed(value: int) -> bytes:
-    """An integer from 0 on, as one with a sign."""
-    found = bytearray()
-    while value >= 0x40:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
+    """The same where the last byte has a sign."""
+    return _number(value, 0x40)

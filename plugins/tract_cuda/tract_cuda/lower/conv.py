@@ -242,8 +242,8 @@ def _positions(parts: Parts) -> View | None:
 
 def _windows(parts: Parts, data: View, cut: _Cut) -> WindowsOf:
     """How the windows are read. ``data``: with its channels side by side."""
-    batch, *along, _ = (0 if size == 1 else step for size, step in zip(data.shape, data.strides, strict=True))
-    steps = {f"step{number}": step for number, step in enumerate(along)}
+    batch, *spatial, _ = (0 if size == 1 else step for size, step in zip(data.shape, data.strides, strict=True))
+    steps = {f"step{number}": step for number, step in enumerate(spatial)}
     given = {"batch": batch, "pair": batch if cut.by_batch else parts.each}
     given |= _told(parts) | steps
     return WindowsOf(parts.window, parts.each, {f"window.{name}": value for name, value in given.items()})

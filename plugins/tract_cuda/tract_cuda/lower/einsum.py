@@ -13,6 +13,7 @@ from tract_llvm.program.views import View
 from tract_core.compile.products import ProductAxes, moves_only, stretched_shapes
 from tract_core.data import DatumType
 from tract_core.dims import Dim
+from tract_core.model.fact import TypedFact
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.tables import Rows
 from tract_cuda.group.einsum import product_of, sums_of
@@ -64,7 +65,7 @@ def lower_product(op: EinSum, site: Site, behind: Chain) -> None:
     """Add the launches of a product of two, and what is computed behind it."""
     lowering, facts = site.lowering, [site.lowering.model.outlet_fact(outlet) for outlet in site.node.inputs]
     shapes, (output,) = stretched_shapes(op, facts), op.axes.outputs
-    axes, shape = _axes(op, site, shapes), tuple(lowering.model.outlet_fact(site.outlet).shape)
+    axes, shape = _axes(op, facts, shapes), tuple(lowering.model.outlet_fact(site.outlet).shape)
     sizes = _sizes(op, axes, shapes) | dict(zip(output, shape, strict=True))
     packed = block_factor(op, site, axes, sizes)
     axes = axes if packed is None else packed.axes
@@ -86,13 +87,12 @@ def lower_product(op: EinSum, site: Site, behind: Chain) -> None:
     add_product(lowering, product, site.group.nodes)
 
 
-def _axes(op: EinSum, site: Site, shapes: Sequence[Sequence[Dim]]) -> ProductAxes:
+def _axes(op: EinSum, facts: Sequence[TypedFact], shapes: Sequence[Sequence[Dim]]) -> ProductAxes:
     """Which axes are rows, columns and summed. Weights of bytes are to the right.
 
     Tensor cores read bytes that lie along the depth: so results lie as convolutions read them.
     """
     axes = ProductAxes.of(op, shapes)
-    facts = [site.lowering.model.outlet_fact(one) for one in site.node.inputs]
     small = all(fact.datum_type.storage in (DatumType.I8, DatumType.U8) for fact in facts)
     weights, data = (facts[slot].constant is not None for slot in (axes.left, axes.right))
     return axes.with_right(axes.left) if small and weights and not data else axes
