@@ -18,9 +18,10 @@ from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import chosen
 from tract_llvm.objects import compilers, library
 from tract_llvm.objects.batch import Batch
-from tract_llvm.objects.cache import Cache, Key, key_of
 from tract_llvm.objects.compilers import FEW_MORE, compiler
+from tract_llvm.objects.origins import key_of
 
+from tract_core.cache.cache import Cache, Key
 from tract_core.errors import LimitExceeded, RunError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
 from tract_core.model.fact_text import parse_typed_fact

@@ -169,7 +169,8 @@ library.module_text = None
 """
 
 TOGETHER = """
-from tract_llvm.objects import claims, library
+from tract_core.cache import claims
+from tract_llvm.objects import library
 claims.PATIENCE = 1e9
 folder, count = os.environ["TRACT_CACHE"], int(os.environ["PROCESSES"])
 compiled, write = [], library.module_text
@@ -195,7 +196,7 @@ prepared()
 """
 
 AFTER_IT = """
-from tract_llvm.objects import claims
+from tract_core.cache import claims
 claims.PATIENCE = float(os.environ["PATIENCE"])
 assert is_right(prepared(), 70)
 """
@@ -394,7 +395,7 @@ def test_a_folder_in_which_nobody_can_write() -> None:
 
 def kept(folder: Path) -> list[Path]:
     """The kernels in a cache; nothing else is there but the file of locks."""
-    files = {path for path in (folder / "tract-llvm").rglob("*") if path.is_file()}
+    files = {path for path in (folder / "tract").rglob("*") if path.is_file()}
     kernels = {path for path in files if path.suffix == ".o"}
     assert {path.name for path in files - kernels} <= {"lock"}
     return sorted(kernels)

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from tract_llvm.elements.expressions import ELEMENTS, Apply, step_text
 from tract_llvm.language.types import F32
-from tract_llvm.objects.cache import ONLY_HERE
 from tract_llvm.objects.origins import origin_of
 
+from tract_core.cache.cache import ONLY_HERE
 from tract_core.data import Constant
 from tract_core.frozen import frozen
 from tract_core.ops.elementwise import ElementWise

@@ -18,9 +18,9 @@ from tract_cpu.caches import sizes_of_caches
 from tract_cpu.ceilings import CHAINS, Meter, levels
 from tract_cpu.compile import COMPILE
 from tract_llvm.isa import Isa
-from tract_llvm.objects.cache import Cache
 from tract_llvm.objects.library import Library
 
+from tract_core.cache.cache import Cache
 from tract_core.cli.frame import app
 
 Call = Callable[..., Result]

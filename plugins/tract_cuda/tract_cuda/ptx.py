@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from tract_llvm.elements.plan_text import plan_text
 from tract_llvm.llvm import LOCK, binding
-from tract_llvm.objects.cache import cache_here
 from tract_llvm.objects.library import module_text
 from tract_llvm.objects.origins import key_of_code
 
+from tract_core.cache.cache import cache_here
 from tract_core.frozen import frozen
 from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.language.arch import TRIPLE, Arch

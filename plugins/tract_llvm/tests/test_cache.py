@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 from tract_llvm.isa import ISAS
-from tract_llvm.objects.cache import (
+from tract_llvm.objects.origins import key_of
+
+from tract_core.cache.cache import (
     MOST_BYTES,
     ONLY_HERE,
     Cache,
     CacheWarning,
     Key,
     cache_here,
-    key_of,
     named_folder,
     named_size,
 )
-from tract_llvm.objects.eviction import BLOCK, evict, on_disk
-
+from tract_core.cache.eviction import BLOCK, evict, on_disk
 from tract_core.errors import InputError
 from tract_core.trusted_files import trusted_folder
 
@@ -66,7 +66,7 @@ def test_a_system_without_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @needs_owners
 def test_what_is_not_used_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tract_llvm.objects.cache._TOLD", set())
+    monkeypatch.setattr("tract_core.cache.cache._TOLD", set())
     cache = Cache(tmp_path)
     keys = some(cache, 3)
     for key in keys:
@@ -110,7 +110,7 @@ def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch, named: st
 
 def test_the_environment_moves_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRACT_CACHE", str(tmp_path))
-    assert named_folder() == tmp_path / "tract-llvm"
+    assert named_folder() == tmp_path / "tract"
 
 
 def test_a_relative_path_is_one_of_the_folder_of_the_first_time(
@@ -119,7 +119,7 @@ def test_a_relative_path_is_one_of_the_folder_of_the_first_time(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRACT_CACHE", f"relative-{tmp_path.name}")  # which nothing else asks for
     before = named_folder()
-    assert before == tmp_path / f"relative-{tmp_path.name}" / "tract-llvm"
+    assert before == tmp_path / f"relative-{tmp_path.name}" / "tract"
     monkeypatch.chdir("/")
     assert named_folder() == before
 
@@ -130,9 +130,9 @@ def test_a_relative_folder_of_caches_does_not_count(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert named_folder() == tmp_path / ".cache" / "tract-llvm"
+    assert named_folder() == tmp_path / ".cache" / "tract"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-    assert named_folder() == tmp_path / "other" / "tract-llvm"
+    assert named_folder() == tmp_path / "other" / "tract"
 
 
 def test_without_a_current_folder_a_relative_path_keeps_nothing(
@@ -210,7 +210,7 @@ def test_there_is_never_more_than_is_allowed(tmp_path: Path) -> None:
 
 def test_a_full_folder_is_not_looked_at_for_every_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
-    monkeypatch.setattr("tract_llvm.objects.cache.evict", lambda _, most: looks.append(most))
+    monkeypatch.setattr("tract_core.cache.cache.evict", lambda _, most: looks.append(most))
     cache = Cache(tmp_path, most=1600 * BLOCK)
     some(cache, 350)
     assert looks == [1500 * BLOCK] * 4  # at first, and whenever a sixteenth was added
@@ -234,7 +234,7 @@ def test_what_a_killed_process_left_is_gone_with_the_next_kernel(tmp_path: Path)
     script = """
 import os, signal, sys
 from pathlib import Path
-from tract_llvm.objects.cache import Cache, Key
+from tract_core.cache.cache import Cache, Key
 os.replace = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 Cache(Path(sys.argv[1])).put(Key("0" * 40, True), b"code")
 """
@@ -276,7 +276,7 @@ def test_what_is_no_size(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
 
 @needs_owners
 def test_the_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "caches" / "tract-llvm"
+    folder = tmp_path / "caches" / "tract"
     assert Cache.at(folder) == Cache(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
 
@@ -285,7 +285,7 @@ def test_the_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o1777], ids=oct)
 def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path, mode: int) -> None:
     """Neither is one that they could exchange."""
-    folder = tmp_path / "caches" / "tract-llvm"
+    folder = tmp_path / "caches" / "tract"
     folder.mkdir(parents=True)
     folder.chmod(mode)
     with pytest.warns(CacheWarning, match=rf"not kept: others may write to '{folder}'.*chmod go-w"):

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tract_llvm.objects.cache import SIZE_VARIABLE, VARIABLE, Cache, Key
 
+from tract_core.cache.cache import SIZE_VARIABLE, VARIABLE, Cache, Key
 from tract_core.cli.frame import app
 
 Call = Callable[..., Result]
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """That of the cache, which is not there yet."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "caches"))
     monkeypatch.delenv(SIZE_VARIABLE, raising=False)
-    return tmp_path / "caches" / "tract-llvm"
+    return tmp_path / "caches" / "tract"
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tract_llvm.objects.cache import VARIABLE, Cache, Key, cache_here
-from tract_llvm.objects.claims import FILE
 
+from tract_core.cache.cache import VARIABLE, Cache, Key, cache_here
+from tract_core.cache.claims import FILE
 from tract_core.testing.hostile import as_user
 
 ROOT, ALICE, MALLORY = 0, 12001, 12002
@@ -66,7 +66,7 @@ def place(ground: Path, name: str, owner: int, mode: int = 0o755) -> Path:
 @pytest.fixture
 def folder(ground: Path, user: int) -> Path:
     """The cache of the user, with something in it."""
-    found = place(ground, "home", user) / "tract-llvm"
+    found = place(ground, "home", user) / "tract"
     assert as_user(user, lambda: Cache.at(found).put(OTHER, OURS))
     return found
 
@@ -74,7 +74,7 @@ def folder(ground: Path, user: int) -> Path:
 @pytest.fixture
 def planted(ground: Path) -> Path:
     """A cache of Mallory's, in which there is an entry without a fault."""
-    found = place(ground, "mallory", MALLORY) / "tract-llvm"
+    found = place(ground, "mallory", MALLORY) / "tract"
     assert as_user(MALLORY, lambda: Cache.at(found).put(KEY, THEIRS))
     as_user(MALLORY, lambda: (found.chmod(0o755), (found / KEY.file).chmod(0o644)))
     return found
@@ -82,7 +82,7 @@ def planted(ground: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_told_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tract_llvm.objects.cache._TOLD", set())
+    monkeypatch.setattr("tract_core.cache.cache._TOLD", set())
 
 
 def asked(cache: Cache | Path, key: Key = KEY) -> tuple[bytes | None, list[str]]:
@@ -163,12 +163,12 @@ def test_subfolders_that_were_planted_are_not_looked_into(folder: Path, planted:
 
 def test_a_folder_that_leads_nowhere_at_first_is_not_taken_for_safe(ground: Path, planted: Path, user: int) -> None:
     shared = place(ground, "shared", ROOT, 0o1777)  # as /tmp is
-    link, folder = shared / "link", shared / "link" / "tract-llvm"
+    link, folder = shared / "link", shared / "link" / "tract"
     as_user(MALLORY, lambda: link.symlink_to(planted.parent / "later"))
     cache = as_user(user, lambda: _quietly(folder))
-    as_user(MALLORY, lambda: os.rename(planted.parent / "tract-llvm", planted.parent / "moved"))
+    as_user(MALLORY, lambda: os.rename(planted.parent / "tract", planted.parent / "moved"))
     as_user(MALLORY, (planted.parent / "later").mkdir)
-    as_user(MALLORY, lambda: os.rename(planted.parent / "moved", planted.parent / "later" / "tract-llvm"))
+    as_user(MALLORY, lambda: os.rename(planted.parent / "moved", planted.parent / "later" / "tract"))
     assert as_user(user, lambda: asked(cache))[0] is None
     code, (told,) = as_user(user, lambda: asked(folder))
     assert code is None
@@ -177,12 +177,12 @@ def test_a_folder_that_leads_nowhere_at_first_is_not_taken_for_safe(ground: Path
 
 def test_a_folder_that_is_there_later_is_looked_at_then(ground: Path, planted: Path, user: int) -> None:
     shared = place(ground, "shared", ROOT, 0o1777)
-    cache = Cache(shared / "tract-llvm")
+    cache = Cache(shared / "tract")
     assert as_user(user, lambda: cache.get(KEY)) is None
-    as_user(MALLORY, lambda: shutil.copytree(planted, shared / "tract-llvm"))
+    as_user(MALLORY, lambda: shutil.copytree(planted, shared / "tract"))
     code, (told,) = as_user(user, lambda: asked(cache))
     assert code is None
-    assert f"others may write to {str(shared / 'tract-llvm')!r} (it belongs to user {MALLORY})" in told
+    assert f"others may write to {str(shared / 'tract')!r} (it belongs to user {MALLORY})" in told
 
 
 def test_a_link_of_somebody_elses_is_not_followed_wherever_it_leads_now(
@@ -192,7 +192,7 @@ def test_a_link_of_somebody_elses_is_not_followed_wherever_it_leads_now(
     shared = place(ground, "shared", ROOT, 0o1777)
     link = shared / "link"
     as_user(MALLORY, lambda: link.symlink_to(folder.parent))
-    cache = as_user(user, lambda: _quietly(link / "tract-llvm"))
+    cache = as_user(user, lambda: _quietly(link / "tract"))
     as_user(MALLORY, lambda: (link.unlink(), link.symlink_to(planted.parent)))
     assert as_user(user, lambda: asked(cache))[0] is None
 
@@ -200,7 +200,7 @@ def test_a_link_of_somebody_elses_is_not_followed_wherever_it_leads_now(
 def test_a_link_of_the_users_own_is_followed_once(ground: Path, folder: Path, planted: Path, user: int) -> None:
     mine = place(ground, "mine", user)
     as_user(user, lambda: (mine / "link").symlink_to(folder.parent))
-    cache = as_user(user, lambda: Cache.at(mine / "link" / "tract-llvm"))
+    cache = as_user(user, lambda: Cache.at(mine / "link" / "tract"))
     assert cache == Cache(folder)
 
 
@@ -222,13 +222,13 @@ def test_a_relative_path_is_that_of_the_first_time(
 
 def test_a_folder_that_others_can_exchange_is_not_used(ground: Path, user: int) -> None:
     above = place(ground, "above", user, 0o775)
-    code, (told,) = as_user(user, lambda: asked(above / "inner" / "tract-llvm"))
+    code, (told,) = as_user(user, lambda: asked(above / "inner" / "tract"))
     assert code is None
     assert f"others may write to {str(above)!r} (its mode is 0775)" in told
     assert "chmod go-w" in told
     assert list(above.iterdir()) == []
     theirs = place(ground, "theirs", MALLORY)
-    code, (told,) = as_user(user, lambda: asked(theirs / "tract-llvm"))
+    code, (told,) = as_user(user, lambda: asked(theirs / "tract"))
     assert f"others may write to {str(theirs)!r} (it belongs to user {MALLORY})" in told
 
 
@@ -352,7 +352,7 @@ def test_a_whole_program_runs_none_of_it(ground: Path) -> None:
     count, result, told = run(ground)
     assert count > 5
     assert told == ""
-    entries = sorted((ground / "tract-llvm").glob("*.o"))
+    entries = sorted((ground / "tract").glob("*.o"))
     contents = [entry.read_bytes() for entry in entries]
     for entry, content in zip(entries, [*contents[1:], contents[0]], strict=True):
         entry.write_bytes(content)  # which would crash, or compute something else

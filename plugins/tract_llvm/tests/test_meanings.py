@@ -13,7 +13,7 @@ from tract_llvm.functions.rounding import floor, whole
 from tract_llvm.isa import ISAS, Dot, Isa, of_this_machine, portable, usable
 from tract_llvm.language.types import F16, F32
 from tract_llvm.language.values import Value
-from tract_llvm.objects.cache import key_of
+from tract_llvm.objects.origins import key_of
 from tract_llvm.testing.elements import ElementRunner
 
 from tract_core.errors import Unsupported

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from tract_llvm.objects import sources
-from tract_llvm.objects.cache import ONLY_HERE, VARIABLE
-from tract_llvm.objects.sources import digest_of_sources
+
+from tract_core.cache import sources
+from tract_core.cache.cache import ONLY_HERE, VARIABLE
+from tract_core.cache.sources import digest_of_sources
 
 
 @pytest.fixture

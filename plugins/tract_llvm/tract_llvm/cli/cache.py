@@ -16,8 +16,8 @@ from tract_core.cli.readings import NumberRange
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tract_core.cache.eviction import Contents
     from tract_core.cli.request import Request
-    from tract_llvm.objects.eviction import Contents
 
 DAY: Final = 86400.0
 
@@ -54,9 +54,9 @@ def clear(request: Request, unused_for: float | None, as_json: bool) -> None:
     Programs that run go on as they are. What others may have written stays: remove it yourself.
     """
     from tract_core.api.display import size
+    from tract_core.cache.cache import named_folder
+    from tract_core.cache.eviction import clear_out
     from tract_core.trusted_files import trusted_folder
-    from tract_llvm.objects.cache import named_folder
-    from tract_llvm.objects.eviction import clear_out
 
     folder, gone = named_folder(), []
     if folder is not None:
@@ -71,7 +71,7 @@ def clear(request: Request, unused_for: float | None, as_json: bool) -> None:
 
 
 def _state() -> dict[str, Any]:
-    from tract_llvm.objects.cache import named_folder, named_size
+    from tract_core.cache.cache import named_folder, named_size
 
     folder = named_folder()
     found, problem = _looked_at(folder)
@@ -92,9 +92,9 @@ def _state() -> dict[str, Any]:
 
 def _looked_at(folder: Path | None) -> tuple[Contents | None, str | None]:
     """What is in the folder, if it is there, and why nothing is kept, if that is so."""
+    from tract_core.cache.cache import VARIABLE
+    from tract_core.cache.eviction import contents_of
     from tract_core.trusted_files import Distrusted, trusted_folder
-    from tract_llvm.objects.cache import VARIABLE
-    from tract_llvm.objects.eviction import contents_of
 
     if folder is None:
         return None, f"{VARIABLE} says so" if VARIABLE in os.environ else "there is no folder for it"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 
+from tract_core.cache.cache import Cache, Key
+from tract_core.cache.claims import Claims
 from tract_core.limits import check_time, current_budget
-from tract_llvm.objects.cache import Cache, Key
-from tract_llvm.objects.claims import Claims
 
 
 class Batch:

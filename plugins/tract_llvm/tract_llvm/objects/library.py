@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
+from tract_core.cache.cache import Cache, Key, cache_here
 from tract_core.frozen import frozen
 from tract_core.limits import check_time
 from tract_llvm.isa import Isa
 from tract_llvm.llvm import LOCK, ir
 from tract_llvm.objects.batch import Batch
-from tract_llvm.objects.cache import Cache, Key, cache_here
 from tract_llvm.objects.compilers import compiler
 from tract_llvm.objects.linker import CannotLink, Linked, linked
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from tract_llvm.objects.cache import ONLY_HERE, Key, key_of
-from tract_llvm.objects.sources import NUMBERS, digest_of_sources
+import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
+
+from tract_core.cache.cache import ONLY_HERE, Key
+from tract_core.cache.sources import NUMBERS, digest_of_sources
 
 _OWN: Final = __name__.partition(".")[0]
 
@@ -58,3 +61,13 @@ def _sources_of(module: str) -> str:
 def key_of_code(writer: Any, text: str, target: object) -> Key:
     """The key of the code that a function or a class writes. ``text``, ``target``: as of `key_of`."""
     return key_of(f"{origin_of(writer)} {text}", target, digest_of_sources(Path(__file__).parents[1]))
+
+
+def key_of(text: str, target: object, sources: str) -> Key:
+    """The key of a kernel.
+
+    ``text``: all that its plan says; ``target``: what it is compiled for, told by its `repr`; ``sources``: the digest
+    of the code that writes it.
+    """
+    whole = "\n".join((text, repr(target), llvmlite.__version__, sources))
+    return Key(blake2b(whole.encode(), digest_size=20).hexdigest(), ONLY_HERE not in whole)

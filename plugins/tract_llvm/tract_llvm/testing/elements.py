@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tract_core.cache.cache import Cache, Key
 from tract_core.data import DatumType
 from tract_llvm.isa import Isa
 from tract_llvm.language.function import Function
 from tract_llvm.language.types import INDEX, POINTER, ElementType, element_type
-from tract_llvm.objects.cache import Cache, Key
 from tract_llvm.objects.library import Code, Library, module_text
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import time
 from typing import Final
 
-from tract_llvm.objects.cache import ONLY_HERE, Key, cache_here
+from tract_core.cache.cache import ONLY_HERE, Key, cache_here
 
 NUMBERS: Final = count()
 """For whatever only this process can tell from everything else."""

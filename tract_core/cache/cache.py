@@ -22,13 +22,11 @@ from pathlib import Path
 from re import fullmatch
 from typing import Final
 
-import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
-
+from tract_core.cache.claims import FILE, Claims
+from tract_core.cache.eviction import ENDING, LARGEST, evict, on_disk
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
 from tract_core.trusted_files import Distrusted, TrustedFolder, trusted_folder
-from tract_llvm.objects.claims import FILE, Claims
-from tract_llvm.objects.eviction import ENDING, LARGEST, evict, on_disk
 
 VARIABLE: Final = "TRACT_CACHE"
 SIZE_VARIABLE: Final = "TRACT_CACHE_SIZE"
@@ -226,7 +224,7 @@ def named_folder() -> Path | None:
     if named in {"", "0"}:
         return None
     try:
-        return _absolute(Path(named).expanduser() if named else _users_caches()) / "tract-llvm"
+        return _absolute(Path(named).expanduser() if named else _users_caches()) / "tract"
     except (RuntimeError, OSError):  # there may be no home, and no current folder
         return None
 
@@ -253,13 +251,3 @@ def _users_caches() -> Path:
         return Path.home() / "Library" / "Caches"
     named = Path(os.environ.get("XDG_CACHE_HOME") or ".")
     return named if named.is_absolute() else Path.home() / ".cache"  # as that standard has it
-
-
-def key_of(text: str, target: object, sources: str) -> Key:
-    """The key of a kernel.
-
-    ``text``: all that its plan says; ``target``: what it is compiled for, told by its `repr`; ``sources``: the digest
-    of the code that writes it.
-    """
-    whole = "\n".join((text, repr(target), llvmlite.__version__, sources))
-    return Key(blake2b(whole.encode(), digest_size=20).hexdigest(), ONLY_HERE not in whole)
