@@ -65,6 +65,12 @@ def noting_files() -> Generator[Sizes]:
         _NOTED.reset(token)
 
 
+def is_one_file(path: Path, noted: Sizes) -> bool:
+    """Whether a model was read from this file and from no other."""
+    status = os.stat(path)
+    return list(noted) == [(status.st_dev, status.st_ino)]
+
+
 def map_path(path: Path, limits: LoadLimits) -> mmap | bytes:
     """The content of the file that a user names, through links too. Raises ModelError, for an empty file as well."""
     try:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP
 from pathlib import Path
@@ -88,8 +88,10 @@ class TrustedFolder:
             status = os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
             _refuse(_distrusted_file(self._place(name), status))
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: Iterable[bytes | memoryview]) -> None:
         """Put a file in its place, whole, for the user alone. Others see what was there before, or all of it.
+
+        ``content``: of the file, in pieces.
 
         Raises Distrusted, and leaves what is there, where that may be somebody else's; OSError where nothing can be
         written. Whoever is killed in the middle leaves a file that `is_abandoned` tells.
@@ -101,7 +103,7 @@ class TrustedFolder:
                 self.file(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as (descriptor, _),
                 os.fdopen(descriptor, "wb", closefd=False) as file,
             ):
-                file.write(content)
+                file.writelines(content)
             places = {"src_dir_fd": self._descriptor, "dst_dir_fd": self._descriptor}
             os.replace(self._at(beside), self._at(name), **places)
         except BaseException:

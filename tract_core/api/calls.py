@@ -23,6 +23,7 @@ from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_core.prepared.signature import Signature
 from tract_core.runtime.protocol import LendingPlan
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Calls:
 
     __slots__ = ("_inputs", "_kinds", "_lent", "_names", "_numbered_kinds", "_outputs", "_plain", "_runtime", "_types")
 
-    def __init__(self, model: TypedModel, plan: Plan, runtime: Runtime) -> None:
+    def __init__(self, model: TypedModel | Signature, plan: Plan, runtime: Runtime) -> None:
         self._runtime = runtime
         self._inputs = wanted_of(model, model.inputs)
         self._outputs = wanted_of(model, model.outputs)

@@ -16,6 +16,9 @@ from tract_core.errors import InputError
 from tract_core.model.fact import InferenceFact as CoreFact
 from tract_core.model.fact_text import parse_inference_fact
 from tract_core.model.graph import Graph
+from tract_core.model.typed import TypedModel
+from tract_core.prepared.recipe import Recipe
+from tract_core.prepared.signature import Signature
 
 
 class InferenceModel(Handle[core.InferenceModel], Interface):
@@ -35,7 +38,16 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
     @property
     def graph(self) -> Graph[Any, Any]:
         """The graph, as the core has it. Raises ConsumedError when the model was handed over."""
+        return self._shown
+
+    @property
+    def interface(self) -> Graph[Any, Any]:
+        """What knows the inputs and outputs: the graph."""
         return self._held
+
+    def was_made(self, recipe: Recipe) -> None:
+        """For this package: say how the model was made, as nobody has changed it since."""
+        self._recipe = recipe
 
     def input_fact(self, input_id: int | str) -> InferenceFact:
         """What is known of an input. Raises InputError for an input that is not there."""
@@ -51,13 +63,18 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
         With a value, as in ``"i64=16000"`` or ``"2,f32=0.5,1"``, it is a constant of the model, which then has an input
         less. Raises InputError for an input that is not there, FactError or DimError for a text that cannot be read.
         """
-        outlet = input_outlet(self._held, input_id)
-        self._held.set_outlet_fact(outlet, self._fact_like(fact))
+
+        def set_fact(model: core.InferenceModel) -> core.InferenceModel:
+            model.set_outlet_fact(input_outlet(model, input_id), _fact_like(fact, model))
+            return model
+
+        step = self._next(set_fact, lambda _: None, "set_input_fact", input_id, fact)
+        self._content, self._recipe, _ = step
 
     def set_output_fact(self, output_id: int | str, fact: InferenceFact | Fact | str | None) -> None:
         """Say what an output is, as `set_input_fact` does for an input."""
-        outlet = output_outlet(self._held, output_id)
-        self._held.set_outlet_fact(outlet, self._fact_like(fact))
+        outlet = output_outlet(self._shown, output_id)
+        self._held.set_outlet_fact(outlet, _fact_like(fact, self._held))
 
     def set_input_names(self, names: Sequence[str]) -> None:
         """Make these tensors the inputs, in order, whatever gave them their values before: a node, or a constant.
@@ -65,17 +82,17 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
         Raises GraphError for a name that is not there, InputError when an output needs an input that is not among
         them.
         """
-        set_inputs(self._held, _names(names))
+        set_inputs(self._shown, _names(names))
 
     def set_output_names(self, names: Sequence[str]) -> None:
         """Make these tensors the outputs, in order. Raises GraphError for a name that is not there."""
-        self._held.set_outputs([self._held.outlet_named(name) for name in _names(names)])
+        self._shown.set_outputs([self._held.outlet_named(name) for name in _names(names)])
 
     def fact(self, spec: str) -> InferenceFact:
         """A fact from its text form, as ``B,3,_,f32``; its symbols become symbols of the model."""
         if not isinstance(spec, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"a fact is given as a text, as 'B,3,_,f32'; got {type(spec).__name__}")
-        return InferenceFact(parse_inference_fact(spec, self._held.symbols))
+        return InferenceFact(parse_inference_fact(spec, self._shown.symbols))
 
     def analyse(self) -> None:
         """Find out all types and shapes that can be found out.
@@ -94,20 +111,11 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
 
         Raises ModelError, listing every node that cannot be typed and why.
         """
-        typed = self._held.into_typed()
-        self._hand_over("InferenceModel.into_model")
-        return Model(typed.declutter())
-
-    def _fact_like(self, fact: Any) -> CoreFact:
-        if isinstance(fact, str):
-            return parse_inference_fact(fact, self._held.symbols)
-        found = fact_like(fact)
-        if found is None:
-            raise InputError(
-                f"a fact is an InferenceFact, a Fact, a text or None; got {type(fact).__name__}",
-                hint="write it as in 'B,3,224,224,f32'",
-            )
-        return found
+        typed, recipe, signature = self._next(_typed, Signature.of, "into_model")
+        there = self._give("InferenceModel.into_model")
+        if isinstance(there, core.InferenceModel) and there.has_warned:
+            recipe = None  # so that it warns the next time too
+        return Model(typed, recipe, signature)
 
     def __str__(self) -> str:
         return "InferenceModel (consumed)" if self.is_consumed else describe_model("InferenceModel", self._held)
@@ -131,3 +139,21 @@ def _names(names: Any) -> list[str]:
     if isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in cast("Sequence[Any]", names)):
         return list(cast("Sequence[str]", names))
     raise InputError(f"names are given as a list of texts, got {names!r:.80}")
+
+
+def _typed(model: core.InferenceModel) -> TypedModel:
+    """The model in core operators, in normal form."""
+    return model.into_typed().declutter()
+
+
+def _fact_like(fact: Any, model: core.InferenceModel) -> CoreFact:
+    """What is known of a tensor of the model, from whatever a caller gave for it."""
+    if isinstance(fact, str):
+        return parse_inference_fact(fact, model.symbols)
+    found = fact_like(fact)
+    if found is None:
+        raise InputError(
+            f"a fact is an InferenceFact, a Fact, a text or None; got {type(fact).__name__}",
+            hint="write it as in 'B,3,224,224,f32'",
+        )
+    return found

@@ -11,6 +11,7 @@ from tract_core.api.tensor import Tensor
 from tract_core.errors import InputError
 from tract_core.model.graph import Graph, OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.prepared.signature import Signature
 
 
 class NotHereError(InputError, AttributeError):
@@ -38,29 +39,34 @@ class Interface:
         """The graph, as the core has it."""
         raise AttributeError("graph")
 
+    @property
+    def interface(self) -> Graph[Any, Any] | Signature:
+        """What knows the inputs and outputs: the graph, or what is known of it before it is there."""
+        raise AttributeError("interface")
+
     def input_count(self) -> int:
         """Number of inputs."""
-        return len(self.graph.inputs)
+        return len(self.interface.inputs)
 
     def output_count(self) -> int:
         """Number of outputs."""
-        return len(self.graph.outputs)
+        return len(self.interface.outputs)
 
     def input_name(self, input_id: int | str) -> str:
         """The name of an input. Raises InputError for an input that is not there."""
-        return self.graph.outlet_name(input_outlet(self.graph, input_id))
+        return self.interface.outlet_name(input_outlet(self.interface, input_id))
 
     def output_name(self, output_id: int | str) -> str:
         """The name of an output. Raises InputError for an output that is not there."""
-        return self.graph.outlet_name(output_outlet(self.graph, output_id))
+        return self.interface.outlet_name(output_outlet(self.interface, output_id))
 
     def input_names(self) -> list[str]:
         """The names of all inputs, in order."""
-        return [self.graph.outlet_name(outlet) for outlet in self.graph.inputs]
+        return [self.interface.outlet_name(outlet) for outlet in self.interface.inputs]
 
     def output_names(self) -> list[str]:
         """The names of all outputs, in order."""
-        return [self.graph.outlet_name(outlet) for outlet in self.graph.outputs]
+        return [self.interface.outlet_name(outlet) for outlet in self.interface.outputs]
 
 
 class TypedInterface(Interface):
@@ -78,46 +84,51 @@ class TypedInterface(Interface):
         """The same as `typed`."""
         return self.typed
 
+    @property
+    def interface(self) -> TypedModel | Signature:
+        """What knows the inputs and outputs, with complete facts."""
+        raise AttributeError("interface")
+
     def input_fact(self, input_id: int | str) -> Fact:
         """The fact of an input. Raises InputError for an input that is not there."""
-        return Fact(self.typed.outlet_fact(input_outlet(self.graph, input_id)))
+        return Fact(self.interface.outlet_fact(input_outlet(self.interface, input_id)))
 
     def output_fact(self, output_id: int | str) -> Fact:
         """The fact of an output. Raises InputError for an output that is not there."""
-        return Fact(self.typed.outlet_fact(output_outlet(self.graph, output_id)))
+        return Fact(self.interface.outlet_fact(output_outlet(self.interface, output_id)))
 
     def input_facts(self) -> list[Fact]:
         """The facts of all inputs, in order."""
-        return [Fact(self.typed.outlet_fact(outlet)) for outlet in self.typed.inputs]
+        return [Fact(self.interface.outlet_fact(outlet)) for outlet in self.interface.inputs]
 
     def output_facts(self) -> list[Fact]:
         """The facts of all outputs, in order."""
-        return [Fact(self.typed.outlet_fact(outlet)) for outlet in self.typed.outputs]
+        return [Fact(self.interface.outlet_fact(outlet)) for outlet in self.interface.outputs]
 
     def property_keys(self) -> list[str]:
         """The names of the properties, sorted."""
-        return sorted(self.typed.properties)
+        return sorted(self.interface.properties)
 
     def property(self, name: str) -> Tensor:
         """A property. Raises InputError, with the names there are, for one that is not there."""
-        found = self.typed.properties.get(str(name))
+        found = self.interface.properties.get(str(name))
         if found is None:
             known = ", ".join(self.property_keys()) or "none"
             raise InputError(f"Property not found: no property for name {name}; properties: {known}")
         return Tensor.from_numpy(found)
 
 
-def input_outlet(graph: Graph[Any, Any], input_id: int | str) -> OutletId:
+def input_outlet(graph: Graph[Any, Any] | Signature, input_id: int | str) -> OutletId:
     """The tensor that is an input. Raises InputError for an input that is not there."""
     return _pick(graph, graph.inputs, input_id, "input")
 
 
-def output_outlet(graph: Graph[Any, Any], output_id: int | str) -> OutletId:
+def output_outlet(graph: Graph[Any, Any] | Signature, output_id: int | str) -> OutletId:
     """The tensor that is an output. Raises InputError for an output that is not there."""
     return _pick(graph, graph.outputs, output_id, "output")
 
 
-def _pick(graph: Graph[Any, Any], outlets: Sequence[OutletId], wanted: Any, what: str) -> OutletId:
+def _pick(graph: Graph[Any, Any] | Signature, outlets: Sequence[OutletId], wanted: Any, what: str) -> OutletId:
     names = [graph.outlet_name(outlet) for outlet in outlets]
     if isinstance(wanted, str):
         if wanted in names:

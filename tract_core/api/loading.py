@@ -25,6 +25,9 @@ from tract_core.limits import LoadLimits
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.missing import not_installed
+from tract_core.prepared.later import Later
+from tract_core.prepared.recipe import recipe_of_file
+from tract_core.safe_files import is_one_file, noting_files
 
 
 class Loader:
@@ -42,7 +45,9 @@ class Loader:
         ``options``: keywords of the format's loader, where ``None`` stands for what it does unasked. Raises ModelError,
         with the file's name, InputError for an option that the format does not have.
         """
-        return handle_of(load_with(loader_of(self._format_name, self._registry, **options), path), str(path))
+        if self._registry is not None:
+            return handle_of(load_with(loader_of(self._format_name, self._registry, **options), path), str(path))
+        return _load_or_find(path, self._format_name, options)
 
     def load_bytes(self, content: bytes, **options: Any) -> InferenceModel | Model:
         """The model in the content of a file; else like `load`. Raises ModelError, also where a format wants files."""
@@ -71,8 +76,7 @@ def load(
     or typed, InputError for an input that is not there, FactError or DimError for a text that is no fact.
     """
     name, found = find_format(checked_path(path), format_name)
-    loaded = handle_of(load_with(loader_of(name, limits=limits), found), str(found))
-    return _typed(loaded, inputs or {}, name)
+    return _typed(_load_or_find(found, name, {"limits": limits}), inputs or {}, name)
 
 
 def load_bytes(
@@ -89,6 +93,23 @@ def load_bytes(
     """
     name = format_name or format_of_content(checked_content(content))
     return _typed(Loader(name).load_bytes(content, limits=limits), inputs or {}, name)
+
+
+def _load_or_find(path: str | os.PathLike[str], format_name: str, options: Mapping[str, Any]) -> InferenceModel | Model:
+    """The model of a file, which is read when somebody looks at it where a plan for it is kept. Raises as `load`."""
+
+    def load() -> Any:
+        return load_with(loader_of(format_name, **options), path)
+
+    found = checked_path(path)
+    recipe = recipe_of_file(found, format_name, options)
+    if recipe is not None and recipe.found() is not None:
+        return InferenceModel(Later(load), recipe.telling())
+    with noting_files() as noted:
+        loaded = handle_of(load(), str(path))
+    if recipe is not None and isinstance(loaded, InferenceModel) and is_one_file(found, noted):
+        loaded.was_made(recipe.telling())
+    return loaded
 
 
 def _typed(

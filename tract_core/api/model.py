@@ -13,6 +13,9 @@ from tract_core.api.interface import TypedInterface
 from tract_core.errors import InputError
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.prepared.later import Later, already
+from tract_core.prepared.recipe import Recipe
+from tract_core.prepared.signature import Signature
 
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable
@@ -27,12 +30,19 @@ class Model(Handle[TypedModel], TypedInterface):
     `Runtime.prepare` and `into_runnable` consume it.
     """
 
-    __slots__ = ()
+    __slots__ = ("_signature",)
 
     _advice = "load it again, or make a clone() before it is handed over"
     _elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("run", "spawn_state", "stream", "explain"), "model.into_runnable() makes a model ready, and that runs"
     )
+
+    def __init__(
+        self, content: TypedModel | Later[TypedModel], recipe: Recipe | None = None, signature: Signature | None = None
+    ) -> None:
+        """For this package; users call `from_typed`. ``signature``: of what is made when somebody looks at it."""
+        super().__init__(content, recipe)
+        self._signature = signature
 
     @staticmethod
     def from_typed(model: TypedModel) -> Model:
@@ -44,20 +54,52 @@ class Model(Handle[TypedModel], TypedInterface):
     @property
     def typed(self) -> TypedModel:
         """The graph, as the core has it. Raises ConsumedError when the model was handed over."""
-        return self._held
+        self._signature = None
+        return self._shown
+
+    @property
+    def interface(self) -> TypedModel | Signature:
+        """What knows the inputs and outputs: the graph, or what is known of it before it is there."""
+        there = self._there
+        return self._signature if isinstance(there, Later) and self._signature is not None else self._held
 
     def into_typed(self, *, by: str = "Model.into_typed") -> TypedModel:
         """The graph, as the core has it. Consumes the model; ``by`` is who has it then, for the message."""
         return self._hand_over(by)
 
+    def into_later(self, *, by: str) -> Later[TypedModel]:
+        """As `into_typed`, for this package: a model that was not made yet is only made when somebody looks at it."""
+        found = self.later
+        self._give(by)
+        return found
+
+    @property
+    def later(self) -> Later[TypedModel]:
+        """For this package: the graph, which is only made when somebody looks at it. Raises ConsumedError."""
+        there = self._there
+        return there if isinstance(there, Later) else already(there)
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """For this package: how the model was made, where that is known, and nobody can have changed it since."""
+        return self._recipe
+
     def declutter(self) -> Model:
         """Bring the model to its normal form; returns it. Models that were loaded or transformed already are."""
-        self.typed.declutter()
+        if not isinstance(self._there, Later):  # what is made later is in normal form
+            self.typed.declutter()
         return self
 
     def clone(self) -> Model:
         """A model of its own with the same content; constants are shared, not copied."""
-        return Model(self.typed.clone())
+        there = self._there
+        if not isinstance(there, Later):
+            return Model(there.clone(), self._recipe)
+
+        def cloned() -> TypedModel:
+            return there.value.clone()
+
+        return Model(Later(cloned), self._recipe, self._signature)
 
     def transform(self, transform: str | TransformSpec | Transform) -> None:
         """Apply a transform, then bring the model to its normal form.
@@ -68,7 +110,8 @@ class Model(Handle[TypedModel], TypedInterface):
         """
         from tract_core.transforms.apply import apply_transform
 
-        self._content = apply_transform(self.typed, transform)
+        step = self._next(lambda model: apply_transform(model, transform), Signature.of, "transform", _told(transform))
+        self._content, self._recipe, self._signature = step
 
     def parse_fact(self, spec: str) -> Fact:
         """A complete fact from its text form, ``1,3,S,f32``; its symbols become symbols of the model.
@@ -86,7 +129,7 @@ class Model(Handle[TypedModel], TypedInterface):
         """
         from tract_core.api.formats import checked_path, format_to_write, write_as  # for who saves models
 
-        model, target = self.typed, checked_path(path)
+        model, target = self._held, checked_path(path)
         write_as(format_to_write(target, model.registry.formats(), format_name), model, target, **options)
 
     def into_runnable(self, runtime: str | Runtime = "default", **options: Any) -> Runnable:
@@ -97,18 +140,20 @@ class Model(Handle[TypedModel], TypedInterface):
         """
         from tract_core.api.runtime import runtime_like
 
-        return runtime_like(runtime, options, self.typed.registry).prepare(self)
+        there = self._there
+        registry = None if isinstance(there, Later) else there.registry
+        return runtime_like(runtime, options, registry).prepare(self)
 
     def __str__(self) -> str:
-        return "Model (consumed)" if self.is_consumed else describe_model("Model", self.typed)
+        return "Model (consumed)" if self.is_consumed else describe_model("Model", self._held)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_of("Model", None if self.is_consumed else self.typed)
+        return html_of("Model", None if self.is_consumed else self._held)
 
     def __rich_repr__(self) -> Any:
-        yield from rich_of(None if self.is_consumed else self.typed)
+        yield from rich_of(None if self.is_consumed else self._held)
 
     def __copy__(self) -> Model:
         return self.clone()
@@ -117,7 +162,14 @@ class Model(Handle[TypedModel], TypedInterface):
         return self.clone()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Model, (self.typed,)
+        return Model, (self._held,)
+
+
+def _told(transform: Any) -> object:
+    """A transform as it was asked for, where that is a text or can be written as one."""
+    return (
+        transform if isinstance(transform, str) else transform.to_json() if hasattr(transform, "to_json") else transform
+    )
 
 
 def _require_text(spec: Any) -> None:

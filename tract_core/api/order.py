@@ -9,6 +9,7 @@ from tract_core.errors import InputError
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.prepared.signature import Signature
 
 Given = Sequence[Any] | Mapping[str, Any]
 """One value per input or output: in order, or by name."""
@@ -17,7 +18,7 @@ Wanted = Sequence[tuple[str, TypedFact]]
 """The names and facts of the inputs or outputs."""
 
 
-def wanted_of(model: TypedModel, outlets: Sequence[OutletId]) -> Wanted:
+def wanted_of(model: TypedModel | Signature, outlets: Sequence[OutletId]) -> Wanted:
     """The names and facts of the inputs, or of the outputs, of a model."""
     return [(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in outlets]
 

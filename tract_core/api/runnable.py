@@ -13,6 +13,8 @@ from tract_core.api.state import State
 from tract_core.api.tensor import Tensor
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_core.prepared.later import Later, already
+from tract_core.prepared.signature import Signature
 from tract_core.runtime.explain import Explanation
 from tract_core.runtime.profile import chrome_trace, profile
 from tract_core.runtime.protocol import Plan, Repeating
@@ -28,22 +30,34 @@ class Runnable(TypedInterface):
         "_calls": "",
         "_model": "",
         "_repeating": "",
+        "_signature": "",
         "plan": "What the runtime made of the model: `tract_core.runtime.protocol`.",
         "runtime": "The `Runtime` that prepared the model.",
     }
 
-    def __init__(self, model: TypedModel, plan: Plan, runtime: Runtime) -> None:
-        """For this package: ``plan`` is what ``runtime`` made of ``model``."""
-        self._model = model
+    def __init__(
+        self, model: TypedModel | Later[TypedModel], plan: Plan, runtime: Runtime, signature: Signature | None = None
+    ) -> None:
+        """For this package: ``plan`` is what ``runtime`` made of ``model``.
+
+        ``signature``: that of a model that is only made when somebody looks at it.
+        """
+        self._model = model if isinstance(model, Later) else already(model)
+        self._signature = signature
         self.plan = plan
         self.runtime = runtime
-        self._calls = Calls(model, plan, runtime)
+        self._calls = Calls(signature or self._model.value, plan, runtime)
         self._repeating = plan if isinstance(plan, Repeating) else None
 
     @property
     def typed(self) -> TypedModel:
         """The model, as the core has it. To be read, not changed."""
-        return self._model
+        return self._model.value
+
+    @property
+    def interface(self) -> TypedModel | Signature:
+        """What knows the inputs and outputs: the model, or what is known of it before it is there."""
+        return self._signature or self._model.value
 
     @overload
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], out: None = None) -> list[Tensor]: ...
@@ -112,7 +126,7 @@ class Runnable(TypedInterface):
         """
         arrays = None if inputs is None else self._calls.arrays(inputs)
         with calling(self.runtime, "run"):
-            return profile(self._model, self.plan, arrays)
+            return profile(self.typed, self.plan, arrays)
 
     def chrome_trace(self, inputs: Sequence[Any] | Mapping[str, Any]) -> str:
         """The timeline of one turn for Perfetto and ``chrome://tracing``: JSON with ``traceEvents``, in microseconds.
@@ -121,22 +135,22 @@ class Runnable(TypedInterface):
         """
         arrays = self._calls.arrays(inputs)
         with calling(self.runtime, "run"):
-            return chrome_trace(self._model, self.plan, arrays)
+            return chrome_trace(self.typed, self.plan, arrays)
 
     def __str__(self) -> str:
-        return describe_model(f"Runnable on {self.runtime.name()} ", self._model)
+        return describe_model(f"Runnable on {self.runtime.name()} ", self.typed)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_of(f"Runnable on {self.runtime.name()}", self._model)
+        return html_of(f"Runnable on {self.runtime.name()}", self.typed)
 
     def __rich_repr__(self) -> Any:
         yield "runtime", self.runtime.name()
-        yield from rich_of(self._model)
+        yield from rich_of(self.typed)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _prepare_again, (self.runtime, self._model)
+        return _prepare_again, (self.runtime, self.typed)
 
 
 def _prepare_again(runtime: Runtime, model: TypedModel) -> Runnable:

@@ -10,11 +10,14 @@ from tract_core.errors import InputError
 from tract_core.limits import spending
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.parameters import given_parameters
+from tract_core.prepared.signature import Signature
 from tract_core.runtime import protocol
 from tract_core.runtime.lookup import find_runtime
 
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable
+    from tract_core.model.typed import TypedModel
+    from tract_core.prepared.recipe import Recipe
 
 
 class Runtime:
@@ -49,10 +52,47 @@ class Runtime:
             raise InputError(f"a runtime prepares a Model, got {type(model).__name__}", hint=hint)
         from tract_core.api.runnable import Runnable
 
+        by = f"Runtime.prepare (runtime {self.name()!r})"
+        recipe = self._recipe_for(model)
+        found = None if recipe is None else self._restored(recipe, model, by)
+        if found is not None:
+            return found
         typed = model.typed
         with calling(self, "prepare"), spending(typed.limits.for_rewriting):
             plan = self.backend.prepare(typed)
-        return Runnable(model.into_typed(by=f"Runtime.prepare (runtime {self.name()!r})"), plan, self)
+        if recipe is not None:
+            self._keep(recipe, typed, plan)
+        return Runnable(model.into_later(by=by), plan, self)
+
+    def _restored(self, recipe: Recipe, model: Model, by: str) -> Runnable | None:
+        """What another process kept, if it is there. Consumes the model then."""
+        from tract_core.api.runnable import Runnable
+
+        known = recipe.found()
+        if known is None or not isinstance(self.backend, protocol.KeepingRuntime):
+            return None
+        signature, kept = known.value
+        later = model.later
+        with calling(self, "restore"):
+            plan = self.backend.restored(kept, lambda: later.value)
+        if plan is None:
+            return None
+        return Runnable(model.into_later(by=by), plan, self, signature)
+
+    def _recipe_for(self, model: Model) -> Recipe | None:
+        """What a plan for a model is kept under, if it is."""
+        if model.recipe is None or not isinstance(self.backend, protocol.KeepingRuntime):
+            return None
+        with calling(self, "prepare"):
+            return model.recipe.then("prepare", self.name(), self.backend.told())
+
+    def _keep(self, recipe: Recipe, model: TypedModel, plan: protocol.Plan) -> None:
+        """Keep a plan for other processes, if it can be kept."""
+        if isinstance(self.backend, protocol.KeepingRuntime):
+            with calling(self, "keep"):
+                kept = self.backend.kept(plan)
+                if kept is not None:
+                    recipe.keep((Signature.of(model), kept))
 
     def __repr__(self) -> str:
         listed = "".join(f", {key}={value!r}" for key, value in self.options().items())
@@ -78,7 +118,7 @@ def runtime_for_name(name: str, registry: Registry | None = None, **options: Any
     return Runtime(find_runtime(name, registry, options), registry)
 
 
-def runtime_like(runtime: str | Runtime, options: dict[str, Any], registry: Registry) -> Runtime:
+def runtime_like(runtime: str | Runtime, options: dict[str, Any], registry: Registry | None) -> Runtime:
     """A runtime from itself, or from its name and its options. Raises as `runtime_for_name`."""
     if not isinstance(runtime, Runtime):
         return runtime_for_name(runtime, registry, **options)

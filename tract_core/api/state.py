@@ -16,6 +16,7 @@ from tract_core.api.tensor import Tensor
 from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_core.prepared.signature import Signature
 from tract_core.runtime.binding import check_assertions
 from tract_core.runtime.conditions import check_conditions
 from tract_core.runtime.protocol import Repeating
@@ -41,7 +42,8 @@ class State(TypedInterface):
         ``known``: values of symbols that no input tells. ``come``: how many positions of a signal have come already.
         """
         self._known = known
-        self._progress = Progress.of(runnable.typed, come)
+        streams = "pulse.input_axes" in runnable.interface.properties
+        self._progress = Progress.of(runnable.typed, come) if streams else None
         self._runnable = runnable
         self._calls = calls
         self._inner = inner
@@ -52,6 +54,11 @@ class State(TypedInterface):
     def typed(self) -> TypedModel:
         """The model, as the core has it. To be read, not changed."""
         return self._runnable.typed
+
+    @property
+    def interface(self) -> TypedModel | Signature:
+        """What knows the inputs and outputs: the model, or what is known of it before it is there."""
+        return self._runnable.interface
 
     @overload
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], out: None = None) -> list[Tensor]: ...
@@ -178,7 +185,7 @@ class FrozenState:
         with calling(runnable.runtime, "unfreeze"):
             inner = runnable.plan.spawn()
             inner.thaw(self._frozen)
-        calls = Calls(runnable.typed, runnable.plan, runnable.runtime)
+        calls = Calls(runnable.interface, runnable.plan, runnable.runtime)
         return State(runnable, calls, inner, self._known, self._come)
 
     def __repr__(self) -> str:

@@ -1,9 +1,10 @@
-"""Object code, kept on disk between processes.
+"""Object code and prepared models, kept on disk between processes.
 
-A file per kernel, named by what the kernel is made of: its plan, the sources of this distribution, the instruction set,
-and the version of llvmlite. A file begins with the digest of its name and of the rest, so that one that was cut off,
-changed, or put in the place of another one is not used. It is written beside its place and moved there, so that
-processes never see half of it. What cannot be read or written is left: the kernel is compiled again.
+A file per kernel, named by what the kernel is made of: its plan, the sources of whoever writes it, the instruction set,
+and the version of llvmlite; and one per prepared model (`tract_core.prepared`). A file of a kernel begins with the
+digest of its name and of the rest, so that one that was cut off, changed, or put in the place of another one is not
+used. Files are written beside their places and moved there, so that processes never see half of one. What cannot be
+read or written is left: it is made again.
 
 What is kept is executed. So the folder and each file in it are only used where nobody else can have written them
 (`tract_core.trusted_files`), each time anew; what others may have written is told once, and left where it is.
@@ -14,10 +15,11 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from re import fullmatch
 from typing import Final
@@ -31,8 +33,8 @@ from tract_core.trusted_files import Distrusted, TrustedFolder, trusted_folder
 VARIABLE: Final = "TRACT_CACHE"
 SIZE_VARIABLE: Final = "TRACT_CACHE_SIZE"
 
-MOST_BYTES: Final = 128_000_000
-"""How much is kept by default. A kernel takes some kilobytes, a network some thirty kernels."""
+MOST_BYTES: Final = 1_000_000_000
+"""How much is kept by default. A kernel takes some kilobytes, a prepared model as much as its weights."""
 
 ONLY_HERE: Final = "\0"
 """Is in the text of what only this process can tell from everything else."""
@@ -47,23 +49,27 @@ _OTHERS: Final = 0o077
 _PART: Final = 16
 """A process looks at how much is kept whenever it has added one part in so many of what may be."""
 
+_PART_OF_ONE: Final = 4
+"""What one file may take of all that may be kept: one part in so many."""
+
 _UNITS: Final = "KMGT"
 
 
 @frozen
 class Key:
-    """What tells one kernel from every other. ``kept``: whether that holds for other processes too.
+    """What tells one kernel, or prepared model, from every other. ``kept``: whether that holds for other processes too.
 
-    ``digest``: a hash of all of it.
+    ``digest``: a hash of all of it. ``ending``: of the name of its file.
     """
 
     digest: str
     kept: bool
+    ending: str = ENDING
 
     @property
     def file(self) -> str:
         """The name of its file."""
-        return self.digest + ENDING
+        return self.digest + self.ending
 
 
 class CacheWarning(UserWarning):
@@ -107,8 +113,34 @@ class Cache:
             return False
         with self.opened(make=True) as folder, _leaving_it():
             if folder is not None:
-                folder.write(key.file, _digest(key, code) + code)
+                folder.write(key.file, [_digest(key, code), code])
                 self._make_room(folder, on_disk(len(code)))
+                return True
+        return False
+
+    def mapped(self, key: Key) -> memoryview | None:
+        """What is kept under a key, mapped into memory; whether it is whole is for the caller to tell."""
+        with self.opened() as folder, _leaving_it():
+            if folder is not None and key.kept:
+                with folder.file(key.file) as (descriptor, status):
+                    content = mmap(descriptor, status.st_size, access=ACCESS_READ) if status.st_size else b""
+                with suppress(OSError):  # as where nothing can be written
+                    folder.touch(key.file)
+                return memoryview(content)
+        return None
+
+    def put_parts(self, key: Key, parts: Sequence[bytes | memoryview]) -> bool:
+        """Keep what these pieces make together, unless that is more than a part of all that may be kept.
+
+        Returns whether others find it now. What was unused longest makes room.
+        """
+        size = sum(map(len, parts))
+        if not key.kept or size > self.most // _PART_OF_ONE:
+            return False
+        with self.opened(make=True) as folder, _leaving_it():
+            if folder is not None:
+                folder.write(key.file, parts)
+                self._make_room(folder, on_disk(size))
                 return True
         return False
 

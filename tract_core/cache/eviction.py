@@ -18,9 +18,13 @@ from tract_core.frozen import frozen
 from tract_core.trusted_files import TrustedFolder, is_abandoned
 
 ENDING: Final = ".o"
+"""Of files with the code of a kernel."""
+
+PLAN: Final = ".plan"
+"""Of files with a prepared model, or what is known of one."""
 
 LARGEST: Final = 64 << 20
-"""Bytes of a file at most: a longer one is no kernel."""
+"""Bytes of a kernel at most: a longer file is none."""
 
 BLOCK: Final = 4096
 """Bytes that a file takes on a disk at least, and by which it grows."""
@@ -31,9 +35,9 @@ HOUR: Final = 3600.0
 
 @frozen
 class Entry:
-    """A kernel that is kept. ``bytes``: on the disk, about; ``used``: when it was last, in seconds since 1970.
+    """A kernel or a prepared model that is kept. ``name``: of its file; ``bytes``: on the disk, about.
 
-    ``name``: of its file.
+    ``used``: when it was last, in seconds since 1970.
     """
 
     name: str
@@ -45,37 +49,38 @@ class Entry:
 class Contents:
     """What is in a folder.
 
-    ``kernels``: the one that was unused longest first; ``abandoned``: names of other files that nobody needs;
-    ``distrusted``: why what somebody else may have put there is not used.
+    ``kept``: kernels and prepared models, the one that was unused longest first; ``abandoned``: names of other files
+    that nobody needs; ``distrusted``: why what somebody else may have put there is not used.
     """
 
-    kernels: tuple[Entry, ...]
+    kept: tuple[Entry, ...]
     abandoned: tuple[str, ...]
     distrusted: tuple[TractError, ...]
 
     @property
     def bytes(self) -> int:
-        """Of all kernels, on the disk, about."""
-        return sum(one.bytes for one in self.kernels)
+        """Of all that is kept, on the disk, about."""
+        return sum(one.bytes for one in self.kept)
 
 
 def contents_of(folder: TrustedFolder) -> Contents:
     """What is in the folder of a cache. Files of other names are not told. Raises OSError."""
     now = time()
-    kernels: list[Entry] = []
+    kept: list[Entry] = []
     abandoned: list[str] = []
     distrusted: list[TractError] = []
     for name, status, why in folder.files():
         is_kernel = fullmatch(rf"[0-9a-f]{{40}}{ENDING}", name)
+        is_kept = is_kernel or fullmatch(rf"[0-9a-f]{{40}}{PLAN}", name)
         if why is not None:
             distrusted.append(why)
         elif is_abandoned(name, status, now, HOUR) or (is_kernel and status.st_size > LARGEST):
             abandoned.append(name)
-        elif is_kernel:
+        elif is_kept:
             used = status.st_mtime if status.st_mtime < now + HOUR else 0.0
-            kernels.append(Entry(name, on_disk(status.st_size), used))
-    kernels.sort(key=lambda one: (one.used, one.name))
-    return Contents(tuple(kernels), tuple(abandoned), tuple(distrusted))
+            kept.append(Entry(name, on_disk(status.st_size), used))
+    kept.sort(key=lambda one: (one.used, one.name))
+    return Contents(tuple(kept), tuple(abandoned), tuple(distrusted))
 
 
 def on_disk(size: int) -> int:
@@ -84,13 +89,13 @@ def on_disk(size: int) -> int:
 
 
 def evict(folder: TrustedFolder, most: int) -> list[Entry]:
-    """Have at most so many bytes of kernels stay, and nothing that nobody needs. Returns the kernels that are gone.
+    """Have at most so many bytes of what is kept stay, and nothing that nobody needs. Returns what is gone.
 
     Raises OSError where the folder cannot be read.
     """
     found = contents_of(folder)
     left, gone = found.bytes, list[Entry]()
-    for one in found.kernels:
+    for one in found.kept:
         if left <= most:
             break
         left -= one.bytes
@@ -100,9 +105,9 @@ def evict(folder: TrustedFolder, most: int) -> list[Entry]:
 
 
 def clear_out(folder: TrustedFolder, before: float = inf) -> list[Entry]:
-    """Remove the kernels that were used last before a moment, and what nobody needs. Returns and raises as `evict`."""
+    """Remove what was used last before a moment, and what nobody needs. Returns and raises as `evict`."""
     found = contents_of(folder)
-    gone = [one for one in found.kernels if one.used < before]
+    gone = [one for one in found.kept if one.used < before]
     _remove(folder, found, gone)
     return gone
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tract_core.compile.arena import ArenaPlan, Lives
+from tract_core.compile.arena import Lives
+from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.dims import Dim, evaluate, symbols_of
 from tract_core.errors import DimError
 from tract_core.frozen import frozen

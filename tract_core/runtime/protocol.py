@@ -106,6 +106,30 @@ class Runtime(Protocol):
 
 
 @runtime_checkable
+class KeepingRuntime(Protocol):
+    """Optional ability of a runtime: its plans can be kept, and run in another process without being made again."""
+
+    def told(self) -> str:
+        """What its plans depend on besides the model and the installed distributions: its options, and the machine."""
+        ...
+
+    def kept(self, plan: Any) -> object | None:
+        """What is kept of a plan: an object that can be pickled; ``None`` for a plan that cannot be kept.
+
+        Its arrays are mapped where it is found. What only few turns need is held by a
+        `tract_core.prepared.later.Later`, which is unpickled when it is asked for.
+        """
+        ...
+
+    def restored(self, kept: Any, model: Callable[[], TypedModel]) -> Plan | None:
+        """The plan that this was kept of; ``None`` where something is gone that it needs.
+
+        ``model``: gives the model that the plan was made for, when it is asked.
+        """
+        ...
+
+
+@runtime_checkable
 class LendingPlan(Protocol):
     """Optional ability of a plan: it gives back what it was given, where an output is an input or a part of one.
 

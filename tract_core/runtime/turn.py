@@ -34,7 +34,8 @@ class Turn:
         self._scope = model.symbols
         self._conditions = ComingConditions(model, nodes)
         self._sizes = ComingSizes(nodes, run_limit(model.limits))
-        self._seconds = model.limits.run_deadline_s
+        self.seconds = model.limits.run_deadline_s
+        """How long a run may take."""
         self.room = run_room(model.limits)
         """Bytes that a run may hold in tensors at the same time."""
 
@@ -80,7 +81,7 @@ class Turn:
 
     def going(self) -> _Going:
         """Around the nodes: the limits of a run count, and NumPy warns of no overflow."""
-        return _Going(self._sizes.allowed, self._seconds, self.room)
+        return _Going(self._sizes.allowed, self.seconds, self.room)
 
 
 class _Going:

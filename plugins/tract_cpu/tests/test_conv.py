@@ -281,7 +281,7 @@ def test_long_rows_are_cut_into_pieces_for_which_all_channels_are_computed(isa: 
     inputs = [model.add_source("x", TypedFact.of(DatumType.F32, x.shape)), model.add_const("w", weights)]
     model.set_outputs(model.wire_node("product", EinSum(AxesMapping.parse("nchw,oc->nohw"), DatumType.F32), inputs))
     plan = CpuPlan(model, isa)
-    (step,) = [step for step in plan.layout.steps if step.nodes]
+    (step,) = [step for step in plan.steps if step.nodes]
     assert isinstance(step.kernel, ConvPlan)
     runs = -(-48 // (step.kernel.vectors * step.kernel.lanes))
     assert int(step.tasks) > 2 * runs
@@ -362,7 +362,7 @@ def test_kernels_have_the_tiles_that_some_row_needs(isa: Isa, shape: str, width:
     op = Shape(16, 33, (7, width), (3, 3))
     x, weights, bias = arrays(op, "f4")
     plan = CpuPlan(wired(op, weights, bias, shape.format(width) + ",f32"), isa, winograd=False)
-    (kernel,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    (kernel,) = [step.kernel for step in plan.steps if isinstance(step.kernel, ConvPlan)]
     if "W" in shape:
         assert kernel.rest[-1] == 1
         assert list(kernel.rest) == sorted(set(kernel.rest), reverse=True)
@@ -378,7 +378,7 @@ def test_axes_of_one_position_behind_the_others_take_nothing_from_tiles(isa: Isa
     op = Shape(16, 64, (60, *ones), (5, *ones), padding=Valid(), batch=1)
     x, weights, bias = arrays(op, "f4")
     plan = CpuPlan(wired(op, weights, bias, fact_of(x)), isa)
-    (kernel,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    (kernel,) = [step.kernel for step in plan.steps if isinstance(step.kernel, ConvPlan)]
     assert (kernel.spatial, kernel.columns > 1) == (1, True)
     same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 16 * 5)
 
@@ -390,7 +390,7 @@ def test_no_vector_of_a_tile_is_without_channels_where_that_can_be(isa: Isa, out
     op = Shape(3, outputs * lanes, (4, 84), (3, 3), batch=1)
     x, weights, bias = arrays(op, "f4")
     plan = CpuPlan(wired(op, weights, bias, fact_of(x)), isa)
-    (kernel,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    (kernel,) = [step.kernel for step in plan.steps if isinstance(step.kernel, ConvPlan)]
     assert outputs % kernel.vectors == 0
     factors = kernel.vectors + 1
     assert kernel.columns * kernel.vectors + factors <= isa.registers
@@ -406,14 +406,14 @@ def test_weights_of_a_tile_stay_in_the_second_cache(isa: Isa, kept: int, monkeyp
     size = 16 * 9 * lanes * 4
     monkeypatch.setattr(direct, "caches", lambda: Caches(1 << 10, kept * size * 4 // 3 + 4))
     plan = CpuPlan(wired(op, weights, bias, fact_of(x)), isa)
-    (kernel,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    (kernel,) = [step.kernel for step in plan.steps if isinstance(step.kernel, ConvPlan)]
     assert kernel.vectors <= kept
     assert kept == 1 or kernel.vectors > 1
     same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 16 * 9)
 
 
 def kernels(plan: CpuPlan) -> set[str]:
-    return {plan_text(step.kernel) for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)}
+    return {plan_text(step.kernel) for step in plan.steps if isinstance(step.kernel, ConvPlan)}
 
 
 def test_one_kernel_serves_weights_of_any_size(isa: Isa) -> None:
@@ -427,7 +427,7 @@ def test_one_kernel_serves_weights_of_any_size(isa: Isa) -> None:
         (x,) = model.wire_node(name, op, [x, w, b])
     model.set_outputs([x])
     plan = CpuPlan(model, isa, threads=2, winograd=False)
-    near = [step.arguments[3] for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    near = [step.arguments[3] for step in plan.steps if isinstance(step.kernel, ConvPlan)]
     assert near[0] == 1
     assert len(kernels(plan)) == 1
     data = rng.standard_normal((1, 192, 8, 8)).astype("f4")

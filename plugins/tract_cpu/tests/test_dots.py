@@ -52,7 +52,7 @@ def model_of(mapping: str, left: Any, right: Any, acc: DatumType = DatumType.I32
 
 def groups_of(plan: CpuPlan) -> list[int]:
     """How many neighbours are summed at once, for every product."""
-    kernels = [step.kernel for step in plan.layout.steps if hasattr(step, "kernel")]
+    kernels = [step.kernel for step in plan.steps if hasattr(step, "kernel")]
     return [one.grouping.size if one.grouping else 1 for one in kernels if isinstance(one, MatMulPlan)]
 
 
@@ -205,7 +205,7 @@ def test_convolutions_of_bytes_are_exact(any_isa, left, right, channels, options
     bias = np.random.default_rng(2).integers(-(2**31), 2**31, kernel[0]).astype("i4")
     wanted = reference(op, x.astype("f8"), weights.astype("f8"), bias.astype("f8"))
     plan = conv_plan(any_isa, op, x, weights, bias)
-    groups = [step.kernel.grouping for step in plan.layout.steps if isinstance(step.kernel, ConvPlan)]
+    groups = [step.kernel.grouping for step in plan.steps if isinstance(step.kernel, ConvPlan)]
     grouped = best_group(any_isa, 8) == 4 and kernel[0] != 4 and op.group < 16
     assert [one and one.size for one in groups] == [4 if grouped else None]
     (found,) = plan.spawn().run([x])
@@ -243,7 +243,7 @@ def test_attention_in_bf16_is_near_float64(isa, sizes) -> None:
     q, k, v = bf16((2, queries, depth), 0), bf16((2, keys, depth), 1), bf16((2, keys, width), 2)
     plan = CpuPlan(attention(*sizes), isa)
     assert all(one.how != "numpy" for one in plan.explain().placements)
-    kernels = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, AttentionPlan)]
+    kernels = [step.kernel for step in plan.steps if isinstance(step.kernel, AttentionPlan)]
     grouped = any(one.sums == "f32" for one in isa.dots) and depth % 2 == 0
     assert [one.grouping is not None for one in kernels] == [grouped] * (queries > 1 and keys != 1)
     (found,) = plan.spawn().run([q, k, v])
@@ -269,7 +269,7 @@ def test_rows_of_bf16_are_read_where_they_are_if_they_are_whole_groups(any_isa, 
     """Rows of 4096 displace each other from the cache."""
     weights = bf16((depth, 33), 1)
     plan = CpuPlan(model_of("mk,kn->mn", f"29,{depth},bf16", weights, DatumType.F32), any_isa)
-    (kernel,) = (step.kernel for step in plan.layout.steps if isinstance(step.kernel, MatMulPlan))
+    (kernel,) = (step.kernel for step in plan.steps if isinstance(step.kernel, MatMulPlan))
     if kernel.grouping is not None:
         assert kernel.packs == packs
     a = bf16((29, depth), 0)

@@ -136,7 +136,7 @@ def test_rows_are_packed_where_they_displace_each_other(isa, rows, depth, dtype,
     generator = np.random.default_rng(depth)
     right = generator.standard_normal((depth, 70)).astype(kind.numpy)
     plan = CpuPlan(product("mk,kn->mn", f"{rows},{depth},{dtype}", right, kind), isa)
-    (kernel,) = (step.kernel for step in plan.layout.steps)
+    (kernel,) = (step.kernel for step in plan.steps)
     assert isinstance(kernel, MatMulPlan)
     assert kernel.packs == (dtype == "f16" or (depth == 1024 and rows != 2))
     for count in (rows,) if isinstance(rows, int) else (0, 1, 27, 100):
@@ -153,7 +153,7 @@ def test_weights_are_fetched_ahead_where_a_panel_serves_several_tiles(isa, rows)
 
     def planned(rows: int | str, other: np.ndarray | str) -> MatMulPlan:
         plan = CpuPlan(product("mk,kn->mn", f"{rows},5,f32", other, DatumType.F32), isa)
-        (found,) = [step.kernel for step in plan.layout.steps if isinstance(step.kernel, MatMulPlan)]
+        (found,) = [step.kernel for step in plan.steps if isinstance(step.kernel, MatMulPlan)]
         return found
 
     height = planned("M", right).tile.rows
@@ -173,7 +173,7 @@ def test_a_long_inner_axis_is_summed_in_pieces(isa, mapping, dtype, depth, colum
     more = model.add_source("d", parse_typed_fact(f"M,{columns},{dtype}", model.symbols))
     model.set_outputs(model.wire_node("e", Add(), [*model.outputs, more]))
     plan = CpuPlan(model, isa)
-    (kernel,) = (step.kernel for step in plan.layout.steps)
+    (kernel,) = (step.kernel for step in plan.steps)
     assert isinstance(kernel, MatMulPlan)
     assert kernel.pieces == (columns > kernel.tile.columns)
     for count in (0, 1, 27, 100):
@@ -379,7 +379,7 @@ def test_integers_that_fit_16_bits_are_multiplied_in_pairs_and_bytes_in_fours(an
     right = model.add_const("w", weights)
     model.set_outputs(model.wire_node("y", EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.I32), [wide, right]))
     plan = CpuPlan(model, any_isa)
-    kernels = [step.kernel for step in plan.layout.steps]
+    kernels = [step.kernel for step in plan.steps]
     groups = [one.grouping and one.grouping.size for one in kernels if isinstance(one, MatMulPlan)]
     ends_of_bytes = [(-128, 127), (0, 255)]
     fits = weights.size and any(low <= weights.min() and weights.max() <= high for low, high in ends_of_bytes)

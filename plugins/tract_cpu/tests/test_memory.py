@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tract_cpu.binding import ArgumentLayout
 from tract_cpu.kernels.map import MapPlan
+from tract_cpu.lay_arguments import argument_layout
 from tract_cpu.memory import plan_memory
 from tract_cpu.program.program import NativeStep, Program
 from tract_llvm.elements.expressions import Expression
@@ -89,7 +89,7 @@ def test_two_tensors_that_live_at_once_never_overlap() -> None:
 def test_new_sizes_move_every_address() -> None:
     size = symbol("S")
     program = chain([4 * size, 8 * size, 4 * size])
-    layout = ArgumentLayout(program, plan_memory(program), 0)
+    layout = argument_layout(program, plan_memory(program), 0)
     for value, slots in ((3, [0, 64, 128]), (100, [0, 448, 1280])):
         bound = layout.bind({"S": value})
         assert bound.slots == slots

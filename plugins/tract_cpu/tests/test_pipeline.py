@@ -75,7 +75,7 @@ class Net:
         self.model.set_outputs([self.last])
         plan = CpuPlan(self.model, isa, threads, winograd=False)
         if steps is not None:
-            assert len([step for step in plan.layout.steps if step.nodes]) == steps
+            assert len([step for step in plan.steps if step.nodes]) == steps
         (found,) = plan.spawn().run([self.x])
         assert found.shape == self.wanted.shape
         np.testing.assert_allclose(found, self.wanted, rtol=1e-5, atol=1e-5 * np.abs(self.wanted).max(initial=1))
@@ -196,7 +196,7 @@ def test_results_do_not_depend_on_threads_and_are_shown(isa: Isa) -> None:
     alone = net.check(isa)
     for threads in (2, 3, 8):
         np.testing.assert_array_equal(net.check(isa, threads=threads), alone)
-        (step,) = [step for step in CpuPlan(net.model, isa, threads).layout.steps if step.nodes]
+        (step,) = [step for step in CpuPlan(net.model, isa, threads).steps if step.nodes]
         assert step.tasks == threads
     seen: dict[OutletId, Array] = {}
 
@@ -228,6 +228,6 @@ def test_only_what_does_not_stay_in_the_cache_is_computed_row_by_row(isa: Isa) -
         net.conv(96, 3, group=96)
         net.conv(24)
         net.model.set_outputs([net.last])
-        return sum(isinstance(step.kernel, PipelinePlan) for step in CpuPlan(net.model, isa).layout.steps)
+        return sum(isinstance(step.kernel, PipelinePlan) for step in CpuPlan(net.model, isa).steps)
 
     assert [pipelines(size) for size in (14, 56)] == [0, 1]

@@ -67,7 +67,7 @@ class Layer:
 
 
 def kernels(plan: CpuPlan) -> list[WinogradPlan]:
-    return [step.kernel for step in plan.layout.steps if isinstance(step.kernel, WinogradPlan)]
+    return [step.kernel for step in plan.steps if isinstance(step.kernel, WinogradPlan)]
 
 
 def close(found: np.ndarray, wanted: np.ndarray) -> None:

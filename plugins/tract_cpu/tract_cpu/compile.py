@@ -18,7 +18,7 @@ from typing import Any, Final
 from tract_llvm.fuse.walk import Refused
 from tract_llvm.isa import Isa
 
-from tract_core.compile.arena import ArenaPlan
+from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.compile.groups import groups_text
 from tract_core.compile.passes import PassFn, checking, through, up_to
 from tract_core.frozen import frozen

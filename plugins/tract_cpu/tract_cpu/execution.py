@@ -97,16 +97,19 @@ class Execution:
         self,
         layout: ArgumentLayout,
         kernels: Sequence[int],
+        constants: Array,
         outputs: Mapping[int, tuple[Sequence[Dim], np.dtype[Any]]],
         symbols: Mapping[str, int],
-        threads: int,
         *,
+        threads: int,
         own: Mapping[str, int] | None = None,
         before: Execution | None = None,
         check_room: Callable[[int], None] = lambda _: None,
         watching: Callable[[int], int] | None = None,
     ) -> None:
-        """``kernels``: the address of each step's kernel. ``threads``: how many there may be.
+        """``kernels``: the address of each step's kernel; ``constants``: those of the arrays of the program.
+
+        ``threads``: how many there may be.
 
         ``own``: the symbols that came up for this stage, if not all. ``check_room``: raises what there is to say where
         so many bytes are too many. ``watching``: gives the address of a kernel that ends as soon as the run has to,
@@ -134,13 +137,15 @@ class Execution:
         check_room(self.bytes)
         self.arena = Arena(layout.arena.stages) if before is None else before.arena
         self.arena.clear(self.stage)
-        self.arena.lay(section.slots, bound.slots)
+        self.arena.lay(list(section.slots), bound.slots)
         kernels = kernels[section.first : section.last]
         if watching is not None:
             long = np.flatnonzero(bound.fuel > FULL * np.maximum(bound.tasks, 1)).tolist()
             self.is_watched = bool(long)
             watched = {number: watching(section.first + number) for number in long}
             kernels = [watched.get(number, address) for number, address in enumerate(kernels)]
+        places, numbers = section.in_constants
+        bound.arguments[places] += constants[numbers]
         self._lay_out(layout, section, bound, kernels, 1 if parts is None else parts)
 
     def _lay_out(

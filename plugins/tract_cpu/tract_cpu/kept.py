@@ -12,7 +12,7 @@ from tract_core.dims import evaluate
 from tract_core.plugins.keys import Array
 from tract_cpu.execution import Execution
 from tract_cpu.native.objects import address_of
-from tract_cpu.program.program import Kept
+from tract_cpu.program.kept import Kept
 
 
 class KeptMemory:

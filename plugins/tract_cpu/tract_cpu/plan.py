@@ -1,62 +1,50 @@
 """A compiled model, and what its executions keep.
 
 The program of a model is cut where a node is left to the host; each piece between is one native call. A state owns its
-arena, so that several states run at once.
+arena, so that several states run at once. Turns without the host need little of all that is known of the model; what
+they need is `Ready`, and can be kept on disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from math import inf
 from threading import Event, Thread
 from time import monotonic, perf_counter_ns
-from typing import Any, Final
+from typing import Final
 
+import numpy as np
 from tract_llvm.isa import Isa
 from tract_llvm.objects.library import library_of
-from tract_llvm.program.views import Kind, Storage, View
+from tract_llvm.program.views import Kind, Storage
 
-from tract_core.data import Constant, Container
-from tract_core.dims import Dim, evaluate
+from tract_core.dims import evaluate
 from tract_core.errors import TractError
-from tract_core.frozen import frozen
 from tract_core.limits import check_room, check_run_time, run_until, seconds_until
-from tract_core.model.bodies import own_symbols
-from tract_core.model.const import Const
-from tract_core.model.graph import OutletId
 from tract_core.model.session import BodyPlan
 from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import STATE, Array
-from tract_core.runtime.binding_plan import BindingPlan
-from tract_core.runtime.explain import Explanation, Placement
-from tract_core.runtime.held import owners_of
-from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
+from tract_core.plugins.keys import Array
+from tract_core.prepared.later import Later, already
+from tract_core.runtime.explain import Explanation
+from tract_core.runtime.host import Bodies, HostState
 from tract_core.runtime.observed import ObservedState
-from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.protocol import Observer, Timing
-from tract_core.runtime.turn import Turn
 from tract_core.runtime.work import Ceilings
-from tract_cpu.binding import ArgumentLayout
 from tract_cpu.ceilings import Meter
-from tract_cpu.compile import Target, compiled, program_of
+from tract_cpu.compile import Planned, Target
+from tract_cpu.details import Details
 from tract_cpu.execution import Execution
-from tract_cpu.hosted import gone_after
 from tract_cpu.kept import KeptMemory
 from tract_cpu.kernels.code import code_of
-from tract_cpu.native.executor import (
-    MOST_ARRAYS,
-    code_of_executor,
-    code_of_helper,
-    executor,
-    helper,
-)
+from tract_cpu.native.executor import executor, helper
 from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.pool import pool
-from tract_cpu.native.repeat import Repeat, code_of_repeat, look_closer, repeat_of
+from tract_cpu.native.repeat import Repeat, look_closer, repeat_of
 from tract_cpu.native.sharing import ALWAYS, Sharing
-from tract_cpu.program.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
+from tract_cpu.program.program import NativeStep, Program
+from tract_cpu.ready import Ready
 from tract_cpu.state import CpuState, NativeState, Workplace
 from tract_cpu.timing import timings
 
@@ -69,28 +57,6 @@ MOST_IDLE_SHARE: Final = 64
 
 MOST_SIZES: Final = 64
 """Of how many sizes a plan remembers how runs with them are best done."""
-
-
-@frozen
-class HostCall:
-    """What every turn has to know of a host step. ``keeps``: whether the node may hold on to arrays that it is given.
-
-    ``inputs``: as in the step, by outlet; ``results``: outlets, with the numbers of their storages.
-    """
-
-    keeps: bool
-    inputs: tuple[tuple[OutletId, View | None], ...]
-    results: tuple[tuple[OutletId, int], ...]
-
-    @staticmethod
-    def of(step: HostStep, layout: ArgumentLayout) -> HostCall:
-        """Of a step of the program with this layout."""
-        node = step.node
-        keeps = node.state is not None or any(isinstance(fact.datum_type, Container) for fact in node.facts)
-        outlets = [OutletId(node.node, slot) for slot in range(len(step.results))]
-        numbers = map(layout.number, step.results)
-        inputs = zip(node.inputs, step.inputs, strict=True)
-        return HostCall(keeps, tuple(inputs), tuple(zip(outlets, numbers, strict=True)))
 
 
 class CpuPlan:
@@ -106,96 +72,83 @@ class CpuPlan:
         winograd: bool = True,
     ) -> None:
         """``known``: symbols of models around, whose values every run is given. ``winograd``: as in `Lowering`."""
-        found = compiled(model, Target(isa, threads, known, winograd))
-        self.isa, self.threads, self.winograd = isa, threads, winograd
-        self.model = model = found.model
-        self.nodes, self.program = found.nodes, found.program
-        self.turn = Turn(model, self.nodes)
-        self.views, self.layout = self.program.views, ArgumentLayout(self.program, found.arena, len(model.inputs))
-        self._known = known
-        self._bodies = Bodies(lambda body: CpuPlan(body, isa, threads, self._known_in(body), winograd=winograd))
-        self._library = library_of(isa)
-        self.pieces = list(_pieces(self.program))
-        self.calls = {one.node: HostCall.of(step, self.layout) for one, step in self.program.hosted()}
-        self.places = [place for place, step in enumerate(self.program.steps) if isinstance(step, NativeStep)]
-        """Where native steps are in the program, by their numbers."""
-        self.by_number = {node.node: node for node in self.nodes}
-        self.may_refuse = any(self.layout.may_refuse)
-        self.arrays = len(model.inputs) + len(model.outputs)
-        native = all(isinstance(piece, range) for piece in self.pieces) and self.arrays <= MOST_ARRAYS
-        self.is_timed = model.limits.run_deadline_s < inf
-        self.runs_in_one_call = native and not self.lent
-        lasts = not (self.program.kept and self.may_refuse)  # else what was kept would be changed twice
-        self._repeats = self.runs_in_one_call and lasts and not self.is_timed and are_known()
-        self.kernels = self._compiled()
-        self.call = executor(self._library, self.arrays if self.runs_in_one_call else 0)
-        self._steps = executor(self._library, 0)
-        self._help = helper(self._library)
-        self.constants = _constants(self.nodes)
-        self.filled = self._outputs_of_stages()
-        self.input_types = (
-            [model.outlet_fact(outlet).datum_type.storage.numpy for outlet in model.inputs]
-            if self.runs_in_one_call
-            else []
+        details = Details.of(model, Target(isa, threads, known, winograd))
+        self._begin(details.target, details.ready, library_of(isa).addresses(details.codes))
+        self._details = already(details)
+
+    @staticmethod
+    def restored(
+        target: Target, ready: Ready, found: Later[Planned] | None, model: Callable[[], TypedModel]
+    ) -> CpuPlan | None:
+        """The plan that this is kept of; ``None`` where one of its native functions is not kept any more.
+
+        ``found``: with its nodes, where runs need them. ``model``: gives the one that was compiled, when it is asked.
+        """
+        addresses = library_of(target.isa).kept(ready.functions)
+        if addresses is None:
+            return None
+        plan = CpuPlan.__new__(CpuPlan)
+        plan._begin(target, ready, addresses)
+        plan._remade = Later(
+            lambda: CpuPlan(model(), target.isa, target.threads, target.known, winograd=target.winograd)
         )
-        self.inner_turns = self._turns_of_bodies()
-        self._steps_at = self._library.address(code_of_executor(isa, 0))
-        self._repeat_at = self._library.address(code_of_repeat(isa)) if self._repeats else 0
+        plan._details = None if found is None else Later(lambda: Details(found.value, target, ready.layout))
+        return plan
+
+    def _begin(self, target: Target, ready: Ready, addresses: Sequence[int]) -> None:
+        """``addresses``: of the native functions."""
+        self._details: Later[Details] | None = None
+        self._remade: Later[CpuPlan] | None = None
+        self.isa, self.threads, self.target, self.ready = target.isa, target.threads, target, ready
+        self.turn, self.layout, self.filled = ready.turn, ready.layout, ready.filled
+        self.arrays = len(ready.inputs) + ready.outputs if ready.is_one_call else 0
+        self.runs_in_one_call, self.input_types = ready.is_one_call, list(ready.inputs)
+        self.may_refuse, self.is_timed = any(ready.layout.may_refuse), ready.turn.seconds < inf
+        self._repeats = ready.is_one_call and ready.lasts and are_known()
+        self.kernels = addresses[:-4]
+        self._constants = np.array([address_of(one) for one in ready.layout.constants], np.int64)
+        run, self._steps_at, help_, self._repeat_at = addresses[-4:]
+        self.call, self._steps = executor(run, self.arrays), executor(self._steps_at, 0)
+        self._help = helper(help_)
         self.repeat: Repeat = look_closer
         """A turn on a fresh state that is like the last one, by `Repeating`; none where states keep something."""
         self._repeated: Execution | None = None
         self._sharing = dict[tuple[tuple[str, int], ...], Sharing]()
         self._idle, self._idle_workplaces = list[Execution](), list[Workplace]()
 
-    @cached_property
-    def gone(self) -> list[list[tuple[OutletId, int]]]:
-        """What of the host nobody needs behind each piece, with the numbers of its storages."""
-        found = gone_after(self.model, self.program, self.pieces)
-        return [[(outlet, self.layout.number(storage)) for outlet, storage in one] for one in found]
+    @property
+    def whole(self) -> CpuPlan:
+        """The plan with its nodes: this one, or one of the same model that is compiled when it is asked for."""
+        return self if self._details is not None or self._remade is None else self._remade.value
+
+    @property
+    def details(self) -> Details:
+        """What is known of the model by its nodes."""
+        details = self.whole._details
+        assert details is not None  # that is what whole plans have
+        return details.value
+
+    @property
+    def model(self) -> TypedModel:
+        """The model in native form."""
+        return self.details.model
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+        return self.details.program
+
+    @property
+    def steps(self) -> Sequence[NativeStep]:
+        """The native steps of the program."""
+        return self.details.steps
 
     @cached_property
-    def owners(self) -> frozenset[int]:
-        """The ids of the owners of constants."""
-        return owners_of(self.constants.values())
-
-    def _outputs_of_stages(self) -> list[dict[int, tuple[tuple[Dim, ...], Any]]]:
-        """Shapes and types of the outputs that native code fills, by stages of the run."""
-        found: list[dict[int, tuple[tuple[Dim, ...], Any]]] = [{} for _ in range(1 + len(self.program.stages))]
-        hosted = set(self.lent)
-        for number in range(len(self.model.outputs)):
-            if number not in hosted:
-                shape, dtype = self._shape_of(number)
-                found[self.program.stage_of(shape)][number] = shape, dtype
-        return found
-
-    def _turns_of_bodies(self) -> list[list[tuple[Turn, Dim, str]]]:
-        """What is checked of the bodies that run, by the stages in which their sizes are known."""
-        found: list[list[tuple[Turn, Dim, str]]] = [[] for _ in range(1 + len(self.program.stages))]
-        for one in self.program.inlined:
-            for body, runs in () if one.body else one.bodies:
-                inner = Turn(body, host_nodes(body)), runs, self.by_number[one.node].place
-                found[self.program.stage_at(one.first)].append(inner)
-        return found
-
-    def _compiled(self) -> list[int]:
-        """The addresses of the kernels. What else native code is needed is compiled along with them."""
-        isa = self.isa
-        kernels = [code_of(step.kernel, isa) for step in self.layout.steps]
-        others = [code_of_helper(isa), code_of_executor(isa, 0)]
-        if self.runs_in_one_call:
-            others.append(code_of_executor(isa, self.arrays))
-        if self._repeats:
-            others.append(code_of_repeat(isa))
-        return self._library.addresses([*kernels, *others])[: len(kernels)]
-
-    def _lowered(self, body: TypedModel) -> Program:
-        """The program of a body that is left to the host."""
-        return program_of(body, Target(self.isa, known=self._known_in(body), winograd=self.winograd))
-
-    def _known_in(self, body: TypedModel) -> frozenset[str]:
-        """The symbols that mean the same in a body, and have values as soon as a run begins."""
-        facts = [self.model.outlet_fact(outlet) for outlet in self.model.inputs]
-        return (self._known | BindingPlan.of(facts, self.model.symbols.definitions).symbols) - own_symbols(body)
+    def _bodies(self) -> Bodies:
+        target, details = self.target, self.details
+        return Bodies(
+            lambda body: CpuPlan(body, target.isa, target.threads, details.known_in(body), winograd=target.winograd)
+        )
 
     def bodies(self, body: TypedModel) -> CpuPlan:
         """The plan of a body that is left to the host, made once."""
@@ -206,8 +159,7 @@ class CpuPlan:
     @property
     def lent(self) -> Sequence[int]:
         """Outputs that come from the host may be inputs, or views on them; native code gives none."""
-        views = enumerate(self.program.outputs)
-        return [number for number, view in views if view is None or view.storage.kind is Kind.HOST]
+        return self.ready.lent
 
     def spawn(self) -> CpuState | NativeState:
         """A fresh state."""
@@ -215,15 +167,15 @@ class CpuPlan:
 
     def spawn_with(self, plan_of: Callable[[TypedModel], BodyPlan]) -> CpuState:
         """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
-        return CpuState(self, plan_of)
+        return CpuState(self.whole, plan_of)
 
     def spawn_observed(self, observe: Observer) -> ObservedState:
         """A fresh state, in whose turns ``observe`` sees what leaves every step, and may exchange it."""
-        return ObservedState(self.spawn_with(self.bodies), observe)
+        return ObservedState(self.spawn_with(self.whole.bodies), observe)
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         """One turn on a fresh state, and what each step took in it, those of bodies too."""
-        return timings(self, inputs)
+        return timings(self.whole, inputs)
 
     def ceilings(self) -> Ceilings:
         """What this machine can do at most, with the threads of this plan: operations on f32, and reading memory."""
@@ -231,31 +183,12 @@ class CpuPlan:
 
     def explain(self) -> Explanation:
         """Which kernel computes which nodes, and why a node is left to the host, in bodies too."""
-        found: list[Placement] = []
-        programs: dict[BodyPath, tuple[Program, int]] = {(): (self.program, 0)}
-        for path, body in bodies_within(self.model):
-            program, depth = programs[path] if path in programs else (self._lowered(body), len(path))
-            found += _placements(self.model, program, path, depth)
-            for one in program.inlined:
-                around = (*path[:depth], *one.body)
-                programs |= {(*around, (one.node, number)): (program, depth) for number in range(len(one.bodies))}
-        return Explanation("cpu", tuple(found))
+        return self.details.explain()
 
     def new_memory(self) -> KeptMemory | None:
         """What nodes keep from turn to turn in native memory, if they keep anything."""
         first = self.layout.number(Storage(Kind.KEPT, 0))
-        return KeptMemory(self.program.kept, first) if self.program.kept else None
-
-    def inlined_at(self, number: int) -> Inlined | None:
-        """The operator of the model in whose body a native step is."""
-        if not self.program.inlined:
-            return None
-        place = self.places[number]
-        return next((one for one in self.program.inlined if not one.body and one.first <= place <= one.last), None)
-
-    def behind(self, number: int) -> int:
-        """The place in the program that follows a native step."""
-        return self.places[number] + 1 if number >= 0 else 0
+        return KeptMemory(self.ready.kept, first) if self.ready.kept else None
 
     def new_execution(self, symbols: Mapping[str, int], before: Execution | None = None) -> Execution:
         """Memory and tables for these sizes, which are checked for the bodies that run. Raises RunError.
@@ -265,7 +198,7 @@ class CpuPlan:
         stage, own = 0, symbols
         if before is not None:
             stage, own = before.stage + 1, self.own_symbols(before.stage, symbols)
-        for turn, runs, place in self.inner_turns[stage]:
+        for turn, runs, place in self.ready.inner_turns[stage]:
             if evaluate(runs, symbols):
                 try:
                     turn.check(symbols)
@@ -275,9 +208,10 @@ class CpuPlan:
         found = Execution(
             self.layout,
             self.kernels,
+            self._constants,
             self.filled[stage],
             symbols,
-            self.threads,
+            threads=self.threads,
             own=own,
             before=before,
             check_room=partial(check_room, allowed=self.turn.room),
@@ -289,7 +223,7 @@ class CpuPlan:
 
     def _watching(self, number: int) -> int:
         """The address of a kernel that ends as soon as the run has to, for a native step by its number."""
-        return self._library.address(code_of(self.layout.steps[number].kernel, self.isa, watches=True))
+        return library_of(self.isa).address(code_of(self.steps[number].kernel, self.isa, watches=True))
 
     def _give_up_idle(self, symbols: Mapping[str, int]) -> None:
         """Give memory back before there is more, but for a little for the same sizes."""
@@ -312,7 +246,7 @@ class CpuPlan:
 
     def own_symbols(self, stage: int, symbols: Mapping[str, int]) -> dict[str, int]:
         """The values of the symbols that come up at the end of a stage."""
-        return {name: symbols[name] for name in self.program.stages[stage].symbols if name in symbols}
+        return {name: symbols[name] for name in self.ready.stages[stage] if name in symbols}
 
     def _sharing_with(self, symbols: Mapping[str, int]) -> Sharing:
         """What says whether runs with these sizes are shared, whoever does them."""
@@ -342,7 +276,7 @@ class CpuPlan:
 
     def call_steps(self, execution: Execution, first: int, last: int) -> None:
         """Run native steps, by their numbers, on what was passed. Raises RunError where time is up."""
-        inlined = self.inlined_at(first)
+        inlined = self.details.inlined_at(first)
         within = inlined is not None and self.layout.numbers[inlined.first] < first
         frame = execution.frame_within if within else execution.frame
         with _watched(execution):
@@ -401,12 +335,12 @@ class CpuPlan:
         }
         inputs = zip(self.input_types, shapes, strict=True)
         arrays = [*inputs, *((dtype, shape) for shape, dtype in execution.filled)]
-        held = (execution.memory, execution.sharing, self.program.constants, kept)
+        held = (execution.memory, execution.sharing, self.layout.constants, kept)
         execution.repeat = repeat_of(self._repeat_at, numbers, arrays, held)
 
     def give_back(self, execution: Execution) -> None:
         """Whoever asks next for the same sizes may have it; the plan itself keeps one for turns on fresh states."""
-        if self.program.kept:
+        if self.ready.kept:
             execution.shapes, execution.repeat = None, look_closer
         last = self._repeated
         others = last is None or last.shapes != execution.shapes or last.repeat is not self.repeat  # by another thread
@@ -414,16 +348,6 @@ class CpuPlan:
             self._repeated, self.repeat = execution, execution.repeat
         elif len(self._idle) < MOST_IDLE:
             self._idle.append(execution)
-
-    def results_of(self, step: Step) -> tuple[Part, dict[OutletId, View | None]]:
-        """The nodes of a step, and the tensors that leave it, with where they are."""
-        part = Part((step.node.node,) if isinstance(step, HostStep) else step.nodes)
-        views = self.views
-        return part, {outlet: views.get(outlet) for outlet in part.results(self.model)}
-
-    def _shape_of(self, output: int) -> tuple[tuple[Dim, ...], Any]:
-        fact = self.model.outlet_fact(self.model.outputs[output])
-        return tuple(fact.shape), fact.datum_type.storage.numpy
 
 
 def _watched(execution: Execution) -> AbstractContextManager[object]:
@@ -455,51 +379,3 @@ class _Watch:
     def __exit__(self, *raised: object) -> None:
         self._is_done.set()
         self._thread.join()  # it tells no later run
-
-
-def _constants(nodes: Sequence[HostNode]) -> dict[OutletId, Array]:
-    """The tensors that are part of a model."""
-    return {
-        OutletId(node.node): node.op.value.array
-        for node in nodes
-        if isinstance(node.op, Const) and isinstance(node.op.value, Constant)
-    }
-
-
-def _pieces(program: Program) -> list[range | HostStep | ReadStep]:
-    """What runs in one go: native steps, by their numbers among these, and single steps of the host."""
-    pieces: list[range | HostStep | ReadStep] = []
-    count = 0
-    for step in program.steps:
-        if isinstance(step, HostStep | ReadStep):
-            pieces.append(step)
-        if not isinstance(step, NativeStep):
-            continue
-        last = pieces.pop() if pieces and isinstance(pieces[-1], range) else range(count, count)
-        assert isinstance(last, range)  # it was asked for
-        count += 1
-        pieces.append(range(last.start, count))
-    return pieces
-
-
-def _placements(model: TypedModel, program: Program, path: BodyPath, depth: int) -> Iterator[Placement]:
-    """The nodes of one body. ``depth``: that of the body, or the model, whose program it is."""
-    inside = path[depth:]
-    how = {one.node: one.how for one in program.inlined if one.body == inside}
-    for step in program.steps:
-        if isinstance(step, ReadStep):
-            continue
-        if isinstance(step, HostStep):
-            if inside:
-                continue
-            stateful = model.registry[STATE].find(type(step.node.op)) is not None
-            way = "state" if stateful else "numpy"
-            yield Placement.of(model, [step.node.node], "cpu", way, step.why, body=path)
-        elif step.body != inside or not step.nodes:
-            continue
-        elif isinstance(step, NativeStep):
-            yield Placement.of(model, step.nodes, "cpu", step.kernel.name, "native code", body=path)
-        elif step.nodes[0] in how:
-            yield Placement.of(model, step.nodes, "cpu", how[step.nodes[0]], "native code", body=path)
-        else:
-            yield Placement.of(model, step.nodes, "cpu", "view", "a view on another tensor", body=path)

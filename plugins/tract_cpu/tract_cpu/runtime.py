@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from typing import ClassVar
 
@@ -10,10 +11,13 @@ from tract_llvm.isa import ISAS, chosen
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
 from tract_core.model.typed import TypedModel
+from tract_core.prepared.later import Later, already
 from tract_core.runtime.plan import refuse_missing
-from tract_cpu.compile import Target
+from tract_cpu.caches import caches
+from tract_cpu.compile import Planned, Target
 from tract_cpu.native.pool import threads_here
 from tract_cpu.plan import CpuPlan
+from tract_cpu.ready import Ready
 
 
 @frozen
@@ -56,3 +60,18 @@ class CpuRuntime:
     def target(self) -> Target:
         """What models are compiled for. Raises Unsupported where this processor lacks the instruction set."""
         return Target(chosen(self.isa), self.threads or threads_here(), winograd=self.winograd)
+
+    def told(self) -> str:
+        """What plans depend on besides the model: the instruction set, the threads, the sizes of caches."""
+        return repr((self.target(), caches()))
+
+    def kept(self, plan: CpuPlan) -> object:
+        """What is kept of a plan: what turns need; with all of its nodes where the host has a part in them."""
+        ready = plan.ready
+        needs_nodes = not ready.is_one_call or any(ready.layout.may_refuse)
+        return ready, already(plan.details.found) if needs_nodes else None
+
+    def restored(self, kept: tuple[Ready, Later[Planned] | None], model: Callable[[], TypedModel]) -> CpuPlan | None:
+        """The plan that this was kept of; ``None`` where code that it needs is not kept any more."""
+        ready, found = kept
+        return CpuPlan.restored(self.target(), ready, found, model)

@@ -244,7 +244,7 @@ class CpuState:
     def thaw(self, frozen: dict[int, Any]) -> None:
         """Go back to a snapshot of a state of the same model."""
         others = frozen if self.memory is None else self.memory.thaw(frozen)
-        self.host.thaw(others, self.plan.nodes)
+        self.host.thaw(others, self.plan.details.nodes)
 
     def __del__(self) -> None:
         if self._lends:
@@ -281,14 +281,14 @@ class _Turn:
         """The values of symbols that are known by now; numbers that were read for steps come first."""
         self.inputs = inputs
         self.hosted: dict[OutletId, Array] = {
-            **self.plan.constants,
-            **dict(zip(self.plan.model.inputs, inputs, strict=True)),
+            **self.plan.details.constants,
+            **dict(zip(self.plan.details.model.inputs, inputs, strict=True)),
         }
         """Constants, inputs, and what the host gave, by outlet."""
         self.arrays: dict[int, Array] = {}
         """What was passed, by the numbers of its storages (`Layout.number`)."""
         budget.room.taken += execution.bytes
-        self._room, self._held = budget.room, Held(budget.room, self.plan.owners, owners_of(inputs))
+        self._room, self._held = budget.room, Held(budget.room, self.plan.details.owners, owners_of(inputs))
         for number, array in enumerate(inputs):
             self._pass(number, array)
         self._make_outputs(out)
@@ -298,7 +298,7 @@ class _Turn:
         if self.observe is not None:
             self._one_by_one()
         else:
-            for piece, gone in zip(self.plan.pieces, self.plan.gone, strict=True):
+            for piece, gone in zip(self.plan.details.pieces, self.plan.details.gone, strict=True):
                 check_run_time()
                 if isinstance(piece, range):
                     self._native(piece.start, piece.stop)
@@ -309,7 +309,7 @@ class _Turn:
                     del self.arrays[number]
         return [
             self._output(outlet, view)
-            for outlet, view in zip(self.plan.model.outputs, self.plan.program.outputs, strict=True)
+            for outlet, view in zip(self.plan.details.model.outputs, self.plan.details.program.outputs, strict=True)
         ]
 
     def go_on_after(self, refused: int, last: int) -> None:
@@ -319,33 +319,35 @@ class _Turn:
         the operator with the body to it. Raises what the node executor raises.
         """
         layout = self.plan.layout
-        inlined = self.plan.inlined_at(refused)
+        inlined = self.plan.details.inlined_at(refused)
         if inlined is not None:
             self._by_host((inlined.node,))
             self._native(layout.numbers[inlined.last], last)
             return
-        while not layout.steps[refused].nodes:
+        while not self.plan.details.steps[refused].nodes:
             refused += 1
-        self._by_host(layout.steps[refused].nodes)
+        self._by_host(self.plan.details.steps[refused].nodes)
         self._native(refused + 1, last)
 
     def _by_host(self, nodes: Sequence[int]) -> None:
         """Leave nodes to the host that were native, and write what the last of them gives where others look for it."""
         memory, host = self.state.memory, self.state.host
         for number in nodes:
-            node = self.plan.by_number[number]
-            inputs = [self._input(outlet, self.plan.views.get(outlet), keeps=False) for outlet in node.inputs]
+            node = self.plan.details.by_number[number]
+            inputs = [
+                self._input(outlet, self.plan.details.program.views.get(outlet), keeps=False) for outlet in node.inputs
+            ]
             keeps = memory is not None and memory.keeps(number)
             if memory is not None and keeps:
                 host.state_of(node).thaw(memory.frozen(number))
-            results = dict(zip(self.plan.model.nodes[number].outlets(), node.run(host, inputs), strict=True))
+            results = dict(zip(self.plan.details.model.nodes[number].outlets(), node.run(host, inputs), strict=True))
             if memory is not None and keeps:
                 memory.keep(number, host.state_of(node).freeze())
             self.hosted.update(results)
-        for outlet in self.plan.model.nodes[nodes[-1]].outlets():
+        for outlet in self.plan.details.model.nodes[nodes[-1]].outlets():
             self._write(outlet, self.hosted[outlet])
         for number in nodes:
-            for outlet in self.plan.model.nodes[number].outlets():
+            for outlet in self.plan.details.model.nodes[number].outlets():
                 del self.hosted[outlet]
 
     def _native(self, first: int, last: int) -> None:
@@ -357,7 +359,7 @@ class _Turn:
 
     def _one_by_one(self) -> None:
         """Step by step, on the way that loops and branches take."""
-        steps, place = self.plan.program.steps, 0
+        steps, place = self.plan.details.program.steps, 0
         while place < len(steps):
             check_run_time()
             place = self._step(place, steps[place])
@@ -369,15 +371,15 @@ class _Turn:
             return place + 1
         if isinstance(step, NativeStep):
             number = self.plan.layout.numbers[place]
-            whole = None if self.only_times else self.plan.inlined_at(number)
+            whole = None if self.only_times else self.plan.details.inlined_at(number)
             if whole is not None:
                 self._native(number, self.plan.layout.numbers[whole.last])
                 return whole.last
             self.plan.call_steps(self.execution, number, number + 1)
             refused = self.execution.refused()
             if refused is None and step.tasks == CONTROL:
-                return self.plan.behind(int(self.execution.course[NEXT]) - 1)
-            inlined = None if refused is None else self.plan.inlined_at(refused)
+                return self.plan.details.behind(int(self.execution.course[NEXT]) - 1)
+            inlined = None if refused is None else self.plan.details.inlined_at(refused)
             if inlined is not None:
                 self._by_host((inlined.node,))
                 return inlined.last
@@ -391,24 +393,24 @@ class _Turn:
         return place + 1
 
     def _exchange(self, outlet: OutletId, array: Array) -> None:
-        view = self.plan.views.get(outlet)
-        in_memory = outlet in self.plan.program.blocked
+        view = self.plan.details.program.views.get(outlet)
+        in_memory = outlet in self.plan.details.program.blocked
         if not in_memory and (view is None or view.storage.kind not in _WRITTEN):
             shown = self.array(outlet, view)
             if shown.tobytes() == array.tobytes():
                 return  # as it was read from what was exchanged before
-            where = f"node {self.plan.model.nodes[outlet.node].name!r}"
+            where = f"node {self.plan.details.model.nodes[outlet.node].name!r}"
             hint = "exchange what comes before it, or use the runtime 'reference'"
             raise RunError("its result cannot be exchanged: it is a view on another tensor", where=where, hint=hint)
         self._write(outlet, array)
 
     def _write(self, outlet: OutletId, array: Array) -> None:
         """Write a tensor where the step that computes it writes it."""
-        blocked = self.plan.program.blocked.get(outlet)
+        blocked = self.plan.details.program.blocked.get(outlet)
         if blocked is not None:
             self.memory(blocked.view)[...] = blocked.form.blocked_array(array)
         else:
-            self.array(outlet, self.plan.views.get(outlet))[...] = array
+            self.array(outlet, self.plan.details.program.views.get(outlet))[...] = array
 
     def _on_host(self, step: HostStep | ReadStep) -> None:
         """A step that is not native. Where it tells sizes, the run goes on with what these need."""
@@ -416,8 +418,8 @@ class _Turn:
             self._host(step)
         else:
             self._read(step)
-        stages, stage = self.plan.program.stages, self.execution.stage
-        if stage < len(stages) and self.plan.program.steps[stages[stage].place] is step:
+        stages, stage = self.plan.details.program.stages, self.execution.stage
+        if stage < len(stages) and self.plan.details.program.steps[stages[stage].place] is step:
             self.execution = self.state.later(self.execution, self.symbols)
             self._room.taken += self.execution.bytes
             self._make_outputs(None)
@@ -433,7 +435,7 @@ class _Turn:
         node, slots, symbols = step.node, step.reads.slots, self.state.host.session.symbols
         pairs = zip(slots, step.inputs, strict=True)
         inputs = [self._input(node.inputs[slot], view, keeps=False) for slot, view in pairs]
-        facts = [self.plan.model.outlet_fact(outlet) for outlet in node.inputs]
+        facts = [self.plan.details.model.outlet_fact(outlet) for outlet in node.inputs]
         shapes = [tuple(evaluate(dim, self.symbols) for dim in fact.shape) for fact in facts]
 
         def reading() -> Reading:
@@ -447,7 +449,7 @@ class _Turn:
             self.plan.turn.check_after(node, symbols)
 
     def _host(self, step: HostStep) -> None:
-        node, host, call = step.node, self.state.host, self.plan.calls[step.node.node]
+        node, host, call = step.node, self.state.host, self.plan.details.calls[step.node.node]
         inputs = [self._input(outlet, view, keeps=call.keeps) for outlet, view in call.inputs]
         outputs = node.run(host, inputs)
         if node.binds:
@@ -496,7 +498,7 @@ class _Turn:
         """A tensor, as a view on the memory where it is; one that is only there in blocks of channels is copied."""
         if view is not None:
             return self.memory(view)
-        blocked = self.plan.program.blocked[outlet]  # what neither shows came from the host
+        blocked = self.plan.details.program.blocked[outlet]  # what neither shows came from the host
         return blocked.form.plain_array(self.memory(blocked.view))
 
     def memory(self, view: View) -> Array:
@@ -510,7 +512,7 @@ class _Turn:
             assert self.state.memory is not None  # somebody keeps something
             memory, begin = self.state.memory.tensor(storage.number)
         elif storage.kind is Kind.CONSTANT:
-            memory: Any = self.plan.program.constants[storage.number]
+            memory: Any = self.plan.details.program.constants[storage.number]
         else:
             memory = self.arrays[self.plan.layout.number(storage)]
         return seen(view, memory, self.symbols, begin)
@@ -528,13 +530,13 @@ class _Turn:
 
     def _show(self, step: Step) -> Mapping[OutletId, Array]:
         """Let the observer see what leaves a step. Returns what it gives instead."""
-        part, views = self.plan.results_of(step)
+        part, views = self.plan.details.results_of(step)
         if self.observe is None or not part.nodes:
             return {}
         if self.only_times:
             return self.observe(part, {}) or {}
         hosted = self.hosted
-        late = self.plan.program.blocked  # what is born in blocks is not there as a plain tensor yet
+        late = self.plan.details.program.blocked  # what is born in blocks is not there as a plain tensor yet
         shown = {
             outlet: hosted[outlet] if outlet in hosted else self.array(outlet, None if outlet in late else view)
             for outlet, view in views.items()

@@ -17,7 +17,7 @@ from tract_cuda.program import CudaProgram, Download, Hosted, Launch, RunStage, 
 from tract_cuda.program_check import check_groups, check_memory, check_program
 from tract_llvm.program.views import Address, Kind, Storage
 
-from tract_core.compile.arena import ArenaPlan
+from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.data import DatumType
 from tract_core.dims import symbol
 from tract_core.model.axes import AxesMapping

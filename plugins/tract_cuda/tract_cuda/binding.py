@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tract_llvm.program.views import Address, Kind, Storage
 
-from tract_core.compile.arena import ArenaPlan
+from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.dims import evaluate, symbols_of
 from tract_core.errors import LimitExceeded
 from tract_core.frozen import frozen

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tract_core.compile.arena import ArenaPlan, plan_arena
+from tract_core.compile.arena import plan_arena
+from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.compile.groups import Group, groups_text
 from tract_core.compile.passes import PassFn, checking, through, up_to
 from tract_core.errors import FactError

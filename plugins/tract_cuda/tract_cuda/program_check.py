@@ -13,8 +13,8 @@ from tract_llvm.language.types import I32
 from tract_llvm.program.check import Touched, constant_faults, order_faults, storage_faults
 from tract_llvm.program.views import Address, Kind, Storage, View, storage_text
 
-from tract_core.compile.arena import ArenaPlan
 from tract_core.compile.arena_check import LARGE, arena_faults, sampled
+from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.compile.check import group_faults
 from tract_core.compile.groups import Group, is_constant, outlet_text
 from tract_core.dims import Dim, evaluate, symbols_of

@@ -320,5 +320,5 @@ def test_windows_of_convolutions_are_read_where_they_are(shape, channels, kernel
     streaming = assert_streams(model.declutter(), 8, [signal], runtime="cpu")
     positions = signal.size // 75 * 8
     for plan in plans(streaming):
-        copied = [step.work for step in plan.layout.steps if step.kernel.name in {"map", "transpose", "border"}]
+        copied = [step.work for step in plan.steps if step.kernel.name in {"map", "transpose", "border"}]
         assert sum(copied) <= positions + 2 * 8 * (signal.size // 75 // shape[1]) * 2 * 32

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tract_core.compile.arena import ArenaPlan
 from tract_core.compile.arena_check import arena_faults
+from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.dims import Dim, broadcast, symbol
 
 S, T = symbol("S"), symbol("T")

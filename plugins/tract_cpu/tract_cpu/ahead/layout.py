@@ -19,6 +19,7 @@ from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.binding import ArgumentLayout, Bound
 from tract_cpu.compile import Planned
+from tract_cpu.lay_arguments import argument_layout
 from tract_cpu.native.executor import LINE_WORDS
 from tract_cpu.program.program import HostStep, ReadStep
 
@@ -104,11 +105,11 @@ def laid(planned: Planned) -> Laid:
     """Where everything is. Raises Unsupported as `refuse_unfit`."""
     refuse_unfit(planned)
     model, program = planned.model, planned.program
-    layout = ArgumentLayout(program, planned.arena, len(model.inputs))
+    layout = argument_layout(program, planned.arena, len(model.inputs))
     bound = layout.bind({})
     (section,) = layout.sections
-    read = set(section.in_constants[1].tolist())
-    constants = {place: one for place, one in zip(layout.constants, program.constants, strict=True) if place in read}
+    read: set[int] = set(section.in_constants[1].tolist())
+    constants = {number: program.constants[number] for number in sorted(read)}
     offsets = list(_apart([one.nbytes for one in constants.values()]))
     sizes = [_bytes(shape, element) for one in program.kept for element, shape in one.tensors]
     kept = list(_apart(sizes))
@@ -140,11 +141,11 @@ def _memory(layout: ArgumentLayout, bound: Bound, kept: int) -> RunMemory:
 def _tables(
     layout: ArgumentLayout, bound: Bound, where: Mapping[int, int], starts: Sequence[tuple[int, int]]
 ) -> Tables:
-    """``where``: of constants, by their addresses here."""
+    """``where``: of constants, by their numbers."""
     (section,) = layout.sections
     arguments = bound.arguments.copy()
-    places, addresses = section.in_constants
-    arguments[places] += np.array([where[int(one)] for one in addresses], np.int64) - addresses
+    places, numbers = section.in_constants
+    arguments[places] += np.array([where[int(one)] for one in numbers], np.int64)
     arguments[section.in_arena[0]] += np.array(bound.slots, np.int64)[section.in_arena[1]]
     arguments[section.in_arguments[0]] = WORD * section.in_arguments[1]
     arguments[section.in_passed[0]] = WORD * section.in_passed[1]
@@ -161,7 +162,7 @@ def _tables(
         in_passed,
         tuple(passed),
         tuple(starts),
-        tuple(section.begins),
+        section.begins,
         tuple(bound.tasks.tolist()),
     )
 

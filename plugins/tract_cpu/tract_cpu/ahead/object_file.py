@@ -22,6 +22,7 @@ from tract_cpu.ahead.targets import ObjectTarget
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.compile import Target, compiled
 from tract_cpu.kernels.code import code_of
+from tract_cpu.lay_arguments import native_steps
 
 _MARK: Final = 32
 """Bytes by which the place of the constants is found again in the file."""
@@ -53,7 +54,7 @@ def compile_model(model: TypedModel, target: ObjectTarget, name: str) -> Compile
     planned = compiled(model, Target(target.isa))
     found, formed = laid(planned), planned.model
     arrays = tuple((formed.outlet_name(one), formed.outlet_fact(one)) for one in (*formed.inputs, *formed.outputs))
-    codes = [code_of(step.kernel, target.isa) for step in found.layout.steps]
+    codes = [code_of(step.kernel, target.isa) for step in native_steps(planned.program)]
     texts = [module_text(code.emit) for code in {code.name: code for code in codes}.values()]
     module: Any = ir.Module()
     glue = Glue(module, name, target.isa, found, [one.name for one in codes])

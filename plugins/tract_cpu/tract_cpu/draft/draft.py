@@ -16,11 +16,11 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
 from tract_cpu.draft.constants import Makers
 from tract_cpu.program.form import Blocked
+from tract_cpu.program.kept import Kept
 from tract_cpu.program.places import Places, TensorPart
 from tract_cpu.program.program import (
     ArgumentPlace,
     Inlined,
-    Kept,
     NativeStep,
     ProgramLoop,
     RunStage,

@@ -29,10 +29,10 @@ from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.lay_out.layout import Layout, PartOf, SameAs
 from tract_cpu.program.form import Blocked
+from tract_cpu.program.kept import Kept
 from tract_cpu.program.places import TensorPart
 from tract_cpu.program.program import (
     HostStep,
-    Kept,
     NativeStep,
     ReadStep,
     RunStage,

@@ -29,7 +29,7 @@ from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import Function, Variable
 from tract_llvm.language.types import INDEX, POINTER, ir_type
 from tract_llvm.language.values import Value
-from tract_llvm.objects.library import Code, Library
+from tract_llvm.objects.library import Code
 from tract_llvm.objects.origins import key_of_code
 
 from tract_cpu.native.objects import DATA
@@ -330,14 +330,14 @@ def code_of_helper(isa: Isa) -> Code:
 
 
 @cache
-def executor(library: Library, arrays: int) -> Callable[..., None]:
-    """The executor that takes so many arrays, which can be called from Python. It gives up the interpreter's lock."""
+def executor(address: int, arrays: int) -> Callable[..., None]:
+    """The executor at an address, which takes so many arrays, for calls from Python. It gives up the lock."""
     kind: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, c_void_p, *[c_void_p] * arrays)
-    return kind(library.address(code_of_executor(library.isa, arrays)))
+    return kind(address)
 
 
 @cache
-def helper(library: Library) -> Callable[[int, int], None]:
+def helper(address: int) -> Callable[[int, int], None]:
     """What a thread calls to help a team, by the address of its memory, under its own number. It gives up the lock."""
     kind: Any = CFUNCTYPE(None, c_void_p, c_int64)
-    return kind(library.address(code_of_helper(library.isa)))
+    return kind(address)

@@ -18,9 +18,9 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath
 from tract_cpu.kernels.signature import Signature
+from tract_cpu.program.eventual import Eventual
 from tract_cpu.program.program import (
     ArgumentPlace,
-    Eventual,
     HostStep,
     NativeStep,
     PassedPlace,

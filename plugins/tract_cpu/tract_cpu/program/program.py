@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import ClassVar, Final
 
-from tract_llvm.language.types import ElementType
-from tract_llvm.program.keeping import Keeping
 from tract_llvm.program.views import Address, Kind, Storage, View
 
 from tract_core.dims import Dim, symbols_of
@@ -19,7 +17,9 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
 from tract_core.runtime.parts import BodyPath
 from tract_cpu.kernels.kernel import KernelPlan
+from tract_cpu.program.eventual import Eventual
 from tract_cpu.program.form import Blocked
+from tract_cpu.program.kept import Kept
 from tract_cpu.program.reads import Reads
 
 
@@ -45,17 +45,7 @@ class PassedPlace:
     storage: Storage
 
 
-@frozen
-class Eventual:
-    """A size, or `ENDLESS` as long as one of its symbols has no value, as the length of a stream that goes on."""
-
-    size: Dim
-
-
 Argument = Dim | Address | StepNumber | ArgumentPlace | PassedPlace | Eventual
-
-ENDLESS: Final = 1 << 62
-"""More positions than any stream has; so many that as many again can be added."""
 
 STATUS: Final = Address(Storage(Kind.STATUS, 0))
 """The argument of kernels that may refuse: where they write a 1 when they cannot do their work.
@@ -183,20 +173,6 @@ class Inlined:
     first: int
     last: int
     bodies: tuple[tuple[TypedModel, Dim], ...]
-
-
-@frozen
-class Kept:
-    """What a node keeps from turn to turn, in memory of the state. ``first``: the number of its first storage.
-
-    ``tensors``: what is in that one and in those that follow, zeros before the first turn. ``keeping``: what they are
-    as a snapshot.
-    """
-
-    node: int
-    first: int
-    tensors: tuple[tuple[ElementType, tuple[Dim, ...]], ...]
-    keeping: Keeping
 
 
 @frozen

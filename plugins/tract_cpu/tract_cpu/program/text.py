@@ -13,11 +13,11 @@ from tract_core.model.typed import TypedModel
 from tract_core.runtime.parts import BodyPath, body_at
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.program.arguments import named
+from tract_cpu.program.eventual import Eventual
 from tract_cpu.program.program import (
     STATUS,
     Argument,
     ArgumentPlace,
-    Eventual,
     HostStep,
     NativeStep,
     PassedPlace,

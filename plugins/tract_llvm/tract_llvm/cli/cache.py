@@ -1,4 +1,4 @@
-"""``tract cache``: the machine code that is kept between processes: where, how much, and how to be rid of it."""
+"""``tract cache``: what is kept between processes: where, how much, and how to be rid of it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _UNITS: Final = ((DAY, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second
 _json: Final = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
-@click.group(invoke_without_command=True, short_help="Machine code that is kept: how much, where; clear it.")
+@click.group(invoke_without_command=True, short_help="What is kept for other processes: how much, where; clear it.")
 @_json
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """Show the machine code of kernels that is kept between processes: where, how much, and when it was used.
+    """Show the machine code and the prepared models that are kept between processes: where, how much, when it was used.
 
     TRACT_CACHE names another folder, or is 0 to keep none. TRACT_CACHE_SIZE says how much is kept, as in 500M: what was
     unused longest makes room. What others may have written is not used, and is listed here.
@@ -49,7 +49,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 @_json
 @click.pass_obj
 def clear(request: Request, unused_for: float | None, as_json: bool) -> None:
-    """Remove the kernels that are kept, and what is left of processes that ended while they wrote.
+    """Remove what is kept, and what is left of processes that ended while they wrote.
 
     Programs that run go on as they are. What others may have written stays: remove it yourself.
     """
@@ -67,20 +67,23 @@ def clear(request: Request, unused_for: float | None, as_json: bool) -> None:
         told = {"folder": folder and str(folder), "removed": len(gone), "removed_bytes": total}
         click.echo(json.dumps(told, indent=1))
     else:
-        request.console.line(f"removed {_kernels(len(gone))}, {size(total)}")
+        request.console.line(f"removed {_files(len(gone))}, {size(total)}")
 
 
 def _state() -> dict[str, Any]:
     from tract_core.cache.cache import named_folder, named_size
+    from tract_core.cache.eviction import ENDING
 
     folder = named_folder()
     found, problem = _looked_at(folder)
-    used = [one.used for one in found.kernels] if found else []
+    used = [one.used for one in found.kept] if found else []
+    kernels = sum(one.name.endswith(ENDING) for one in found.kept) if found else 0
     return {
         "folder": folder and str(folder),
         "is_there": found is not None,
         "problem": problem,
-        "kernels": len(used),
+        "kernels": kernels,
+        "plans": len(used) - kernels,
         "bytes": found.bytes if found else 0,
         "most_bytes": named_size(),
         "used_last": max(used, default=None),
@@ -120,8 +123,9 @@ def _print(request: Request, found: dict[str, Any]) -> None:
     table = PrintedTable((Column(style="bold", whole=True), Column()))
     table.add("folder", found["folder"] if found["is_there"] else f"{found['folder']} (not there yet)")
     table.add("kernels", str(found["kernels"]))
+    table.add("models", str(found["plans"]))
     table.add("size", f"{size(found['bytes'])} of {size(found['most_bytes'])}")
-    if found["kernels"]:
+    if found["kernels"] or found["plans"]:
         table.add("last use", _ago(found["used_last"]))
         table.add("unused longest", _ago(found["used_first"]))
     if found["unfinished"]:
@@ -145,5 +149,5 @@ def _ago(moment: float) -> str:
     return "now"
 
 
-def _kernels(count: int) -> str:
-    return f"{count} kernel{'s' * (count != 1)}"
+def _files(count: int) -> str:
+    return f"{count} file{'s' * (count != 1)}"

@@ -56,6 +56,17 @@ class Library:
                 self._load({one.key: one for one in missing if one.key not in self._loaded})
         return [self._loaded[one.key].address for one in codes]
 
+    def kept(self, functions: Sequence[tuple[Key, str]]) -> list[int] | None:
+        """The addresses of functions, by their keys and names; ``None`` where the code of one is not here, nor kept."""
+        with LOCK:
+            missing = {key: name for key, name in functions if key not in self._loaded}
+            found = self._cache.find(missing) if missing else {}
+            if len(found) < len(missing):
+                return None
+            objects = [(name, found[key]) for key, name in missing.items()]
+            self._loaded |= zip(missing, link(objects, self.isa), strict=True)
+        return [self._loaded[key].address for key, _ in functions]
+
     def _load(self, codes: Mapping[Key, Code]) -> None:
         kept = self._cache.find(codes)
         missing = {key: code for key, code in codes.items() if key not in kept}

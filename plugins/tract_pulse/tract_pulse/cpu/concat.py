@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tract_cpu.draft.lowering import Site
-from tract_cpu.program.program import Eventual
+from tract_cpu.program.eventual import Eventual
 from tract_cpu.table import MOVES
 from tract_llvm.language.types import INDEX
 

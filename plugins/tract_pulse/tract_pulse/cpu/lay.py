@@ -8,7 +8,8 @@ from typing import Final
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 from tract_cpu.program.arguments import arguments, each_loop
-from tract_cpu.program.program import ENDLESS, Argument, NativeStep
+from tract_cpu.program.eventual import ENDLESS
+from tract_cpu.program.program import Argument, NativeStep
 from tract_llvm.language.types import INDEX, ElementType
 from tract_llvm.language.values import Value
 from tract_llvm.program.loops import StridedLoop, collapsed

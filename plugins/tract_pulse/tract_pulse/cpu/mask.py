@@ -5,7 +5,7 @@ from __future__ import annotations
 from tract_cpu.draft.lowering import Site
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.start import GROUPS, Start
-from tract_cpu.program.program import ENDLESS, Eventual
+from tract_cpu.program.eventual import ENDLESS, Eventual
 from tract_cpu.table import MOVES
 from tract_llvm.language.types import INDEX
 

@@ -8,7 +8,8 @@ import numpy as np
 from tract_cpu.draft.lowering import Site
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.start import GROUPS, Start
-from tract_cpu.program.program import ENDLESS, Eventual, NativeStep
+from tract_cpu.program.eventual import ENDLESS, Eventual
+from tract_cpu.program.program import NativeStep
 from tract_cpu.table import MOVES
 from tract_llvm.language.types import INDEX
 from tract_llvm.program.keeping import Keeping

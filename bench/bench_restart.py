@@ -1,0 +1,129 @@
+"""How long until a trained file runs, in a process that comes after others? ``python bench/bench_restart.py [--only WORD]``
+
+The files and their inputs are those of ``make test-shipped``. Each is loaded, prepared and run once in processes of
+their own: with nothing kept (cold), with kernels kept but no plan (warm), with a plan kept (again), and by ONNX
+Runtime, in turns, with one thread. Told are processor milliseconds from the import of NumPy to where the model can be
+called, with all imports, the medians of the rounds; and over what ONNX Runtime takes for its session alone, and for
+import and session. The results of a kept plan are compared with those of the plan as it was made: they are the same
+bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "shipped"), str(ROOT / "plugins" / "tract_onnx" / "tests")]
+
+import fetch  # noqa: E402 - found by the path above
+from shipped_inputs import two_cases  # noqa: E402
+
+OURS = """
+import sys, time, json
+import numpy as np
+begin = time.process_time()
+import tract_core as tract
+imported = time.process_time()
+model = tract.onnx().load(sys.argv[1]).into_model()
+runnable = tract.runtime_for_name("cpu", threads=1).prepare(model)
+done = time.process_time()
+inputs = dict(np.load(sys.argv[2], allow_pickle=True))
+found = runnable.run({name: inputs[name] for name in runnable.input_names()})
+ran = time.process_time()
+np.savez(sys.argv[3], *[np.asarray(one.numpy()) for one in found])
+times = {"begin": done - begin, "session": done - imported, "run": ran - done, "modules": len(sys.modules)}
+print(json.dumps(times))
+"""
+
+THEIRS = """
+import sys, time, json
+import numpy as np
+begin = time.process_time()
+import onnxruntime
+imported = time.process_time()
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = 1
+session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
+done = time.process_time()
+print(json.dumps({"begin": done - begin, "session": done - imported, "run": 0, "modules": len(sys.modules)}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="files with this in their names")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cold", action="store_true", help="measure with nothing kept too, which takes long")
+    options = parser.parse_args()
+    ways = ["cold", "warm", "again", "theirs"] if options.cold else ["warm", "again", "theirs"]
+    print(f"{'file':<52}" + "".join(f"{way:>8}" for way in ways) + f"{'again/theirs':>14}{'with imports':>14}")
+    ratios: list[tuple[float, float, float]] = []
+    for path in fetch.models():
+        name = fetch.short_name(path)
+        if options.only not in name or path.stat().st_size > 100 << 20:
+            continue
+        try:
+            case = next(iter(two_cases(path, fetch.known(path))))
+        except Exception as error:  # what the other engine does not take is no matter here
+            print(f"{name:<52} {type(error).__name__}")
+            continue
+        medians = measured(path, case.given, ways, options.rounds)
+        if medians is None:
+            print(f"{name:<52} not run")
+            continue
+        again, theirs, warm = medians["again"], medians["theirs"], medians["warm"]
+        ratios.append((again[1] / theirs[1], again[0] / theirs[0], warm[1] / theirs[1]))
+        told = "".join(f"{1e3 * medians[way][1]:8.0f}" for way in ways)
+        print(f"{name:<52}{told}{ratios[-1][0]:14.2f}{ratios[-1][1]:14.2f}", flush=True)
+    for what, column in zip(("again/session", "with imports", "warm/session"), zip(*ratios, strict=True), strict=True):
+        print(f"{what:<16} median {statistics.median(column):6.2f}  worst {max(column):6.2f}  of {len(column)}")
+
+
+def measured(path: Path, inputs: dict[str, Any], ways: list[str], rounds: int) -> dict[str, tuple[float, float]] | None:
+    """Medians in seconds, with the import of the engine and without; ``None`` where a model cannot be prepared."""
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+    with tempfile.TemporaryDirectory() as folder:
+        given, first, second = (str(Path(folder) / name) for name in ("inputs.npz", "first.npz", "second.npz"))
+        np.savez(given, **inputs)
+        kept = {**os.environ, "TRACT_CACHE": folder, "TRACT_PLANS": "1"}
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)
+        if child(OURS, kept, path, given, first) is None:
+            return None
+        for _ in range(rounds):
+            if "cold" in ways:
+                with tempfile.TemporaryDirectory() as empty:
+                    found["cold"].append(child(OURS, {**kept, "TRACT_CACHE": empty}, path, given, first))
+            found["warm"].append(child(OURS, {**kept, "TRACT_PLANS": "0"}, path, given, first))
+            found["again"].append(child(OURS, kept, path, given, second))
+            found["theirs"].append(child(THEIRS, kept, path))
+            with np.load(first, allow_pickle=True) as before, np.load(second, allow_pickle=True) as after:
+                for key in before:
+                    np.testing.assert_array_equal(before[key], after[key])
+    return {
+        way: tuple(statistics.median(run[key] for run in runs) for key in ("begin", "session"))
+        for way, runs in found.items()
+    }
+
+
+def child(script: str, environment: dict[str, str], *arguments: object) -> dict[str, float] | None:
+    """What a process tells that does this; ``None`` where it fails."""
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        print(done.stderr[-500:], file=sys.stderr)
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()

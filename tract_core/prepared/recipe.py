@@ -1,0 +1,88 @@
+"""How a model was made, step by step: what it is kept under when it is prepared, and found under by another process.
+
+A process that loads a file, says of which shape an input is, and prepares the model asks at each step whether another
+one has gone as far and ended with a prepared model. As long as that is so it does nothing: the model is made when
+somebody looks at it, and with luck nobody does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from tract_core.cache.cache import cache_here
+from tract_core.frozen import frozen
+from tract_core.limits import LoadLimits
+from tract_core.prepared.environment import Environment, digest_of_file, environment
+from tract_core.prepared.records import read, written
+
+_PLAIN: Final = (str, int, float, type(None), LoadLimits)
+"""What a step may be made with: values that are equal where they look equal."""
+
+
+@frozen
+class Told:
+    """What a step gave. ``value``: what is said of it; ``None`` for nothing but that it went well."""
+
+    value: Any = None
+
+
+@frozen
+class Recipe:
+    """How something was made. ``digest``: a hash of the file and of all steps since.
+
+    ``told``: what these steps gave, by their digests, for whoever comes as far; it is kept with the plan.
+    """
+
+    environment: Environment
+    digest: str
+    told: tuple[tuple[str, Told], ...] = ()
+
+    def then(self, *step: object) -> Recipe | None:
+        """The recipe with one more step: what was done, and with which values; ``None`` where these cannot be told."""
+        if not all(isinstance(one, _PLAIN) for one in step):
+            return None
+        return replace(self, digest=_digest(self.digest, repr(step)))
+
+    def telling(self, value: Any = None) -> Recipe:
+        """The recipe, which has come as far as this. ``value``: what is said of what it gave."""
+        return replace(self, told=(*self.told, (self.digest, Told(value))))
+
+    def found(self) -> Told | None:
+        """What another process found who came as far as this, and kept a plan in the end."""
+        key = self.environment.key(self.digest)
+        content = cache_here().mapped(key)
+        found = None if content is None else read(key.file, content)
+        return found if isinstance(found, Told) else None
+
+    def keep(self, value: Any) -> None:
+        """Keep a plan, and what the steps to it gave, if there is room for them. Raises what pickling does."""
+        for digest, told in (*self.told, (self.digest, Told(value))):
+            key = self.environment.key(digest)
+            if not cache_here().put_parts(key, written(key.file, told)):
+                return
+
+
+def recipe_of_file(path: Path, format_name: str | None, options: Mapping[str, Any]) -> Recipe | None:
+    """That of a model in a file. ``None`` where nothing is kept, as for a file that was just written.
+
+    ``format_name``: where the name of the file does not tell it; ``options``: of the loader.
+    """
+    here = environment()
+    try:
+        content = digest_of_file(path) if here is not None and path.is_file() else None
+    except OSError:  # the loader has more to say about it
+        return None
+    if here is None or content is None:
+        return None
+    given = [f"{name}={value!r}" for name, value in sorted(options.items()) if isinstance(value, _PLAIN)]
+    if len(given) < len(options):
+        return None
+    return Recipe(here, _digest("load", content, path.name, repr(format_name), *given))
+
+
+def _digest(*texts: str) -> str:
+    return blake2b("\0".join(texts).encode("utf-8", "surrogateescape"), digest_size=20).hexdigest()
