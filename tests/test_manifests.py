@@ -17,7 +17,8 @@ import pytest
 from tract_core.cli.brought import BroughtFlag
 from tract_core.cli.frame import app
 from tract_core.plugins import builtin, default_registry
-from tract_core.plugins.installing import _NEEDS, DISTRIBUTIONS
+from tract_core.plugins.distributions import DISTRIBUTIONS
+from tract_core.plugins.installing import _NEEDS
 from tract_core.plugins.missing import ENDINGS, FLAGS, PLANNED, RESERVED, brings_flag
 
 ROOT = Path(__file__).parents[1]

@@ -6,26 +6,26 @@ SPEC 1 of Scientific Python proposes. So a package can show names of modules tha
 
 from __future__ import annotations
 
-import ast
-import pkgutil
+import re
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from tract_core.importing import imported
+
+_SHOWN: Final = re.compile(r"^from ([\w.]+) import (\w+) as \2$", re.MULTILINE)
+"""A line of a stub that shows a name. All do, one a line, so that no parser of Python is needed."""
 
 
 def public_names(module: str, of: str | None = None) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__all__``, ``__getattr__`` and ``__dir__`` of a module that shows the public names of a package.
 
     ``of``: the package whose stub is read; default: ``module`` itself. Names are shown that the stub imports under
-    themselves, ``Dim as Dim``. Modules that it imports from its own package can be asked for and completed, and are no
-    part of ``__all__``.
+    themselves, one a line: ``from tract_core.dims import Dim as Dim``. Modules that it imports from its own
+    package can be asked for and completed, and are no part of ``__all__``.
     """
     package = of or module
-    stub = ast.parse(pkgutil.get_data(package, "__init__.pyi") or b"")
-    imports = [statement for statement in stub.body if isinstance(statement, ast.ImportFrom)]
-    homes = {name.name: one.module or package for one in imports for name in one.names if name.asname == name.name}
+    homes = {name: home for home, name in _SHOWN.findall(_stub(package))}
 
     def find(name: str) -> Any:
         home = homes.get(name)
@@ -36,3 +36,10 @@ def public_names(module: str, of: str | None = None) -> tuple[list[str], Callabl
         return found
 
     return sorted(name for name, home in homes.items() if home != package), find, lambda: sorted(homes)
+
+
+def _stub(package: str) -> str:
+    """The text of the stub of a package, wherever that is, as in an archive."""
+    found = sys.modules.get(package) or imported(package)
+    loader: Any = found.__spec__ and found.__spec__.loader
+    return loader.get_data(f"{(found.__file__ or '').removesuffix('.py')}.pyi").decode()

@@ -40,7 +40,7 @@ TAKEN = {
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
     found = toy_registry("toys", stages=STAGES, formats=FORMATS)
-    monkeypatch.setattr("tract_core.plugins._default", [found])
+    monkeypatch.setattr("tract_core.plugins.default._default", [found])
     return found
 
 

@@ -38,7 +38,7 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     registry.load = lambda hook, name, *rest: (
         pets if name == "pets" else type(registry).load(registry, hook, name, *rest)
     )
-    monkeypatch.setattr("tract_core.plugins._default", [registry])
+    monkeypatch.setattr("tract_core.plugins.default._default", [registry])
 
 
 @pytest.mark.parametrize(

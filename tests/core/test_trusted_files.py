@@ -33,7 +33,7 @@ def read(folder: Path, name: str = "file") -> bytes:
 
 def written(folder: Path, content: bytes = b"ours") -> Path:
     with trusted_folder(folder, make=True) as found:
-        found.write("file", content)
+        found.write("file", [content[:2], content[2:]])
     return folder / "file"
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from math import isinf
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from tract_core.api.tensor import array_of_strings as _strings
 from tract_core.data import Container, DatumType, DType, ItemFact, MapType, OptionalType, SequenceType
 from tract_core.data.boxes import boxed
 from tract_core.errors import FactError, InputError
-from tract_core.plugins.keys import Array
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 _WANTED: Final = "a Tensor, a NumPy array, or anything with __dlpack__, __array__ or a typed buffer"
 

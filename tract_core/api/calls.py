@@ -12,22 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from tract_core.api.arrays import as_array
-from tract_core.api.containers import given_back
-from tract_core.api.filled import arrays_to_fill, without_overlap
 from tract_core.api.order import Given, in_order, wanted_of
 from tract_core.api.runtime import calling
 from tract_core.api.tensor import Tensor
 from tract_core.data import Container, DatumType, DType
-from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
-from tract_core.prepared.signature import Signature
 from tract_core.runtime.protocol import LendingPlan
 
 if TYPE_CHECKING:
     from tract_core.api.runtime import Runtime
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
+    from tract_core.prepared.signature import Signature
     from tract_core.runtime.protocol import Plan, PlanState, Repeating
 
 _ARRAYS: Final[Any] = (np.ndarray, np.generic)
@@ -62,6 +58,8 @@ class Calls:
             views = _views(given if inputs.__class__ is not dict else map(given.get, self._names), self._types)
             if views is not None:
                 return views
+        from tract_core.api.arrays import as_array
+
         pairs = zip(in_order(inputs, self._inputs, "input"), self._inputs, strict=True)
         return [as_array(value, name, fact.datum_type) for value, (name, fact) in pairs]
 
@@ -106,6 +104,9 @@ class Calls:
 
     def _given_back(self, arrays: Sequence[Array], outputs: Sequence[Array]) -> list[Any]:
         """What a plan returned where it may be part of an input, or no plain tensor."""
+        from tract_core.api.containers import given_back
+        from tract_core.data.boxes import tensors_in
+
         if len(outputs) != len(self._kinds):
             raise ValueError(f"it returned {len(outputs)} outputs, the model has {len(self._kinds)}")
         lent = [one for array in arrays for one in tensors_in(array)]
@@ -117,6 +118,8 @@ class Calls:
 
     def _fill(self, run: Callable[..., list[Array]], arrays: Sequence[Array], out: Given) -> list[Any]:
         """One turn that fills arrays of the caller, and returns them."""
+        from tract_core.api.filled import arrays_to_fill, without_overlap
+
         given = in_order(out, self._outputs, "output")
         filled = arrays_to_fill(given, [name for name, _ in self._outputs])
         with calling(self._runtime, "run"):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tract_core.errors import InputError
-from tract_core.plugins.keys import Array
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 
 def _of_array(name: str) -> Callable[..., Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tract_core.api.tensor import Tensor
 from tract_core.data import Container, DatumType, DType, MapType, SequenceType
-from tract_core.plugins.keys import Array
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 
 def given_back(array: Array, kind: DType, copied: Callable[[Array], Array]) -> Any:

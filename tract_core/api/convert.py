@@ -6,14 +6,16 @@ Every conversion goes through a type that both sides understand: whole numbers, 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.data import DatumType, DType, QuantizedType, parse_dtype
 from tract_core.errors import FactError, TractError
 from tract_core.ops.rounding import cut_into, limits
-from tract_core.plugins.keys import Array
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 
 def datum_type_like(value: Any) -> DType:

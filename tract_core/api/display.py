@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tract_core.model.graph import Graph, OutletId
+if TYPE_CHECKING:
+    from tract_core.model.graph import Graph, OutletId
 
 SHOWN = 16
 """Inputs, and outputs, that are listed."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from operator import index
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tract_core.api.dim import Dim
-from tract_core.data import DType
 from tract_core.errors import FactError
 from tract_core.model import fact as core
+
+if TYPE_CHECKING:
+    from tract_core.data import DType
 
 
 class Fact:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from tract_core.api.arrays import read_only
 from tract_core.data.boxes import tensors_in
 from tract_core.errors import InputError
-from tract_core.plugins.keys import Array
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 
 def arrays_to_fill(given: Sequence[Any], names: Sequence[str]) -> list[Array]:

@@ -134,26 +134,6 @@ def made(registry: Registry, format_name: str, part: str, known: Iterable[str], 
         return make(**given)
 
 
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    """A path as users give it. Raises InputError for what is none, and for an empty one."""
-    try:
-        found = Path(os.fspath(path))
-    except TypeError:
-        raise InputError(
-            f"a path is a text or a pathlib.Path, got {type(path).__name__}", hint=hint_for(path)
-        ) from None
-    if not os.fspath(path):
-        raise InputError("the path is empty")
-    return found
-
-
-def checked_content(content: bytes) -> bytes:
-    """The content of a file as users give it. Raises InputError for what is none."""
-    if not isinstance(content, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
-        raise InputError(f"load_bytes takes bytes, got {type(content).__name__}", hint=hint_for(content))
-    return content
-
-
 def format_of_content(content: bytes) -> str:
     """The name of the installed format whose files begin as ``content`` does, or of the one that any file may be of.
 
@@ -170,15 +150,6 @@ def format_of_content(content: bytes) -> str:
         raise InputError(f"it is {lookalike.what}; formats that are installed: {there}", hint=lookalike.advice)
     problem = f"its first bytes do not tell its format; {'it may be one of' if found else 'installed are'} {there}"
     raise InputError(problem, hint="say which it has: load_bytes(content, format_name=...)")
-
-
-def hint_for(value: Any) -> str | None:
-    """What to call for something that was taken for a path, or for a file's content."""
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return "load_bytes(bytes(...)) takes the content of a file"
-    if hasattr(value, "SerializeToString"):
-        return "a model in memory goes through load_bytes(model.SerializeToString())"
-    return "load(path) takes the path of a file" if isinstance(value, (str, os.PathLike)) else None
 
 
 def _format_of(path: Path, formats: Mapping[str, Format]) -> Format:

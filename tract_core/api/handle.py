@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from tract_core.errors import ConsumedError
 from tract_core.plugins.callers import line_of_caller
 from tract_core.prepared.later import Later
-from tract_core.prepared.recipe import Recipe
+
+if TYPE_CHECKING:
+    from tract_core.prepared.recipe import Recipe
 
 T = TypeVar("T")
 U = TypeVar("U")

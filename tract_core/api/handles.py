@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from tract_core.plugins import default_registry
-from tract_core.plugins.missing import RESERVED
+from tract_core.plugins.descriptor import load_object
+from tract_core.prepared.environment import installed
 
 
 def handle_named(name: str) -> Callable[..., Any]:
@@ -16,6 +16,12 @@ def handle_named(name: str) -> Callable[..., Any]:
     For a format that is not installed, but would come with a distribution of this project, it is what raises the
     PluginError that says so.
     """
+    known = installed()
+    if known is not None and known.handles.get(name):
+        return load_object(known.handles[name])
+    from tract_core.plugins import default_registry  # which looks for plugins
+    from tract_core.plugins.missing import RESERVED
+
     for form in default_registry().formats().values():
         if form.handle and name in (form.name, _class_name(form.handle)):
             return default_registry().load("tract_formats", form.name, "handle")
@@ -26,6 +32,8 @@ def handle_named(name: str) -> Callable[..., Any]:
 
 def handle_names() -> list[str]:
     """The names of the installed formats, and of their classes."""
+    from tract_core.plugins import default_registry
+
     formats = default_registry().formats().values()
     return [*(form.name for form in formats), *(_class_name(form.handle) for form in formats if form.handle)]
 

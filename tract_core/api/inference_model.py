@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from tract_core.analysis import inference as core
-from tract_core.analysis.cut import set_inputs
-from tract_core.api.display import describe_model, html_of, rich_of
 from tract_core.api.fact import Fact, InferenceFact, fact_like
 from tract_core.api.handle import Handle
 from tract_core.api.interface import Interface, input_outlet, output_outlet
 from tract_core.api.model import Model
 from tract_core.errors import InputError
-from tract_core.model.fact import InferenceFact as CoreFact
-from tract_core.model.fact_text import parse_inference_fact
-from tract_core.model.graph import Graph
-from tract_core.model.typed import TypedModel
-from tract_core.prepared.recipe import Recipe
-from tract_core.prepared.signature import Signature
+from tract_core.prepared.later import Later
+
+if TYPE_CHECKING:
+    from tract_core.analysis import inference as core
+    from tract_core.model.fact import InferenceFact as CoreFact
+    from tract_core.model.graph import Graph
+    from tract_core.model.typed import TypedModel
+    from tract_core.prepared.recipe import Recipe
+    from tract_core.prepared.signature import Signature
 
 
-class InferenceModel(Handle[core.InferenceModel], Interface):
+class InferenceModel(Handle["core.InferenceModel"], Interface):
     """A model as its file has it: its own operators, and whatever is known of types and shapes.
 
     `into_model` consumes it.
@@ -82,6 +82,8 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
         Raises GraphError for a name that is not there, InputError when an output needs an input that is not among
         them.
         """
+        from tract_core.analysis.cut import set_inputs
+
         set_inputs(self._shown, _names(names))
 
     def set_output_names(self, names: Sequence[str]) -> None:
@@ -92,6 +94,8 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
         """A fact from its text form, as ``B,3,_,f32``; its symbols become symbols of the model."""
         if not isinstance(spec, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"a fact is given as a text, as 'B,3,_,f32'; got {type(spec).__name__}")
+        from tract_core.model.fact_text import parse_inference_fact
+
         return InferenceFact(parse_inference_fact(spec, self._shown.symbols))
 
     def analyse(self) -> None:
@@ -111,21 +115,27 @@ class InferenceModel(Handle[core.InferenceModel], Interface):
 
         Raises ModelError, listing every node that cannot be typed and why.
         """
-        typed, recipe, signature = self._next(_typed, Signature.of, "into_model")
+        typed, recipe, signature = self._next(_typed, _signature, "into_model")
         there = self._give("InferenceModel.into_model")
-        if isinstance(there, core.InferenceModel) and there.has_warned:
+        if not isinstance(there, Later) and there.has_warned:
             recipe = None  # so that it warns the next time too
         return Model(typed, recipe, signature)
 
     def __str__(self) -> str:
+        from tract_core.api.display import describe_model
+
         return "InferenceModel (consumed)" if self.is_consumed else describe_model("InferenceModel", self._held)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from tract_core.api.display import html_of
+
         return html_of("InferenceModel", None if self.is_consumed else self._held)
 
     def __rich_repr__(self) -> Any:
+        from tract_core.api.display import rich_of
+
         yield from rich_of(None if self.is_consumed else self._held)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -146,9 +156,17 @@ def _typed(model: core.InferenceModel) -> TypedModel:
     return model.into_typed().declutter()
 
 
+def _signature(model: TypedModel) -> Signature:
+    from tract_core.prepared.signature import Signature
+
+    return Signature.of(model)
+
+
 def _fact_like(fact: Any, model: core.InferenceModel) -> CoreFact:
     """What is known of a tensor of the model, from whatever a caller gave for it."""
     if isinstance(fact, str):
+        from tract_core.model.fact_text import parse_inference_fact
+
         return parse_inference_fact(fact, model.symbols)
     found = fact_like(fact)
     if found is None:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from tract_core.api.fact import Fact
 from tract_core.api.tensor import Tensor
 from tract_core.errors import InputError
-from tract_core.model.graph import Graph, OutletId
-from tract_core.model.typed import TypedModel
-from tract_core.prepared.signature import Signature
+
+if TYPE_CHECKING:
+    from tract_core.model.graph import Graph, OutletId
+    from tract_core.model.typed import TypedModel
+    from tract_core.prepared.signature import Signature
 
 
 class NotHereError(InputError, AttributeError):

@@ -6,28 +6,21 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tract_core.analysis.inference import InferenceModel as CoreInferenceModel
-from tract_core.api.fact import Fact, InferenceFact
-from tract_core.api.formats import (
-    checked_content,
-    checked_path,
-    find_format,
-    format_of_content,
-    made,
-    missing_file,
-)
+from tract_core.api.given import checked_content, checked_path
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
 from tract_core.errors import CorruptModel, InputError, ModelError, TractError
-from tract_core.limits import LoadLimits
-from tract_core.model.typed import TypedModel
-from tract_core.plugins import Registry, default_registry
-from tract_core.plugins.missing import not_installed
+from tract_core.prepared.environment import installed
 from tract_core.prepared.later import Later
 from tract_core.prepared.recipe import recipe_of_file
 from tract_core.safe_files import is_one_file, noting_files
+
+if TYPE_CHECKING:
+    from tract_core.api.fact import Fact, InferenceFact
+    from tract_core.limits import LoadLimits
+    from tract_core.plugins import Registry
 
 
 class Loader:
@@ -37,7 +30,9 @@ class Loader:
         """Raises PluginError when no plugin for the format is installed."""
         self._format_name = format_name
         self._registry = registry
-        loader_of(format_name, registry)
+        known = None if registry is not None else installed()
+        if known is None or format_name not in known.handles:
+            loader_of(format_name, registry)
 
     def load(self, path: str | os.PathLike[str], **options: Any) -> InferenceModel | Model:
         """The model of a file or folder: in normal form, or an `InferenceModel`, of which more can be said first.
@@ -75,6 +70,8 @@ def load(
     for. The loaders of single formats, as `onnx`, have more options. Raises ModelError for a file that cannot be read
     or typed, InputError for an input that is not there, FactError or DimError for a text that is no fact.
     """
+    from tract_core.api.formats import find_format
+
     name, found = find_format(checked_path(path), format_name)
     return _typed(_load_or_find(found, name, {"limits": limits}), inputs or {}, name)
 
@@ -91,6 +88,8 @@ def load_bytes(
     ``format_name``: the format, where the first bytes do not tell it. Raises as `load`, also for a format that wants
     files, and for a model whose weights are in other files.
     """
+    from tract_core.api.formats import format_of_content
+
     name = format_name or format_of_content(checked_content(content))
     return _typed(Loader(name).load_bytes(content, limits=limits), inputs or {}, name)
 
@@ -131,6 +130,10 @@ def loader_of(format_name: str, registry: Registry | None = None, **flags: Any) 
 
     Raises PluginError when there is none, InputError for flags that the format does not have.
     """
+    from tract_core.api.formats import made
+    from tract_core.plugins import default_registry
+    from tract_core.plugins.missing import not_installed
+
     registry = registry or default_registry()
     formats = registry.formats()
     if format_name not in formats:
@@ -146,6 +149,8 @@ def load_with(loader: Any, path: str | os.PathLike[str]) -> Any:
 
 def _load(loader: Any, path: Path) -> Any:
     if not path.exists():
+        from tract_core.api.formats import missing_file
+
         raise missing_file(path)
     return loader.load(path)
 
@@ -164,6 +169,9 @@ def guarded(load: Callable[[], Any], where: str) -> Any:
 
 def handle_of(loaded: Any, where: str) -> InferenceModel | Model:
     """What users hold of a model that a loader gave. Raises ModelError for what is none."""
+    from tract_core.analysis.inference import InferenceModel as CoreInferenceModel
+    from tract_core.model.typed import TypedModel
+
     if isinstance(loaded, CoreInferenceModel):
         return InferenceModel(loaded)
     if isinstance(loaded, TypedModel):

@@ -6,25 +6,23 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tract_core.api.display import describe_model, html_of, rich_of
 from tract_core.api.fact import Fact
 from tract_core.api.handle import Handle
 from tract_core.api.interface import TypedInterface
 from tract_core.errors import InputError
-from tract_core.model.fact_text import parse_typed_fact
-from tract_core.model.typed import TypedModel
 from tract_core.prepared.later import Later, already
-from tract_core.prepared.recipe import Recipe
 from tract_core.prepared.signature import Signature
 
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable
     from tract_core.api.runtime import Runtime
     from tract_core.api.specs import TransformSpec
+    from tract_core.model.typed import TypedModel
+    from tract_core.prepared.recipe import Recipe
     from tract_core.transforms.transform import Transform
 
 
-class Model(Handle[TypedModel], TypedInterface):
+class Model(Handle["TypedModel"], TypedInterface):
     """A model in which every element type and shape is known, in normal form.
 
     `Runtime.prepare` and `into_runnable` consume it.
@@ -47,6 +45,8 @@ class Model(Handle[TypedModel], TypedInterface):
     @staticmethod
     def from_typed(model: TypedModel) -> Model:
         """A model around a graph of the core, taken as it is; `declutter` brings it to its normal form."""
+        from tract_core.model.typed import TypedModel
+
         if not isinstance(model, TypedModel):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"Model.from_typed wants a TypedModel, got {type(model).__name__}")
         return Model(model)
@@ -119,6 +119,8 @@ class Model(Handle[TypedModel], TypedInterface):
         Raises FactError or DimError when a part is missing or unreadable.
         """
         _require_text(spec)
+        from tract_core.model.fact_text import parse_typed_fact
+
         return Fact(parse_typed_fact(spec, self.typed.symbols))
 
     def save(self, path: str | os.PathLike[str], *, format_name: str | None = None, **options: Any) -> None:
@@ -127,7 +129,8 @@ class Model(Handle[TypedModel], TypedInterface):
         ``options``: keywords of the format's writer. What was there before stays when anything fails. Raises InputError
         for a path or an option that is none, Unsupported for a model that the format cannot say.
         """
-        from tract_core.api.formats import checked_path, format_to_write, write_as  # for who saves models
+        from tract_core.api.formats import format_to_write, write_as
+        from tract_core.api.given import checked_path
 
         model, target = self._held, checked_path(path)
         write_as(format_to_write(target, model.registry.formats(), format_name), model, target, **options)
@@ -145,14 +148,20 @@ class Model(Handle[TypedModel], TypedInterface):
         return runtime_like(runtime, options, registry).prepare(self)
 
     def __str__(self) -> str:
+        from tract_core.api.display import describe_model
+
         return "Model (consumed)" if self.is_consumed else describe_model("Model", self._held)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from tract_core.api.display import html_of
+
         return html_of("Model", None if self.is_consumed else self._held)
 
     def __rich_repr__(self) -> Any:
+        from tract_core.api.display import rich_of
+
         yield from rich_of(None if self.is_consumed else self._held)
 
     def __copy__(self) -> Model:

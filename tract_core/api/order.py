@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tract_core.errors import InputError
 from tract_core.model.fact import TypedFact
-from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedModel
-from tract_core.prepared.signature import Signature
+
+if TYPE_CHECKING:
+    from tract_core.model.graph import OutletId
+    from tract_core.model.typed import TypedModel
+    from tract_core.prepared.signature import Signature
 
 Given = Sequence[Any] | Mapping[str, Any]
 """One value per input or output: in order, or by name."""

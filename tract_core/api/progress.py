@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.errors import InputError, Unsupported
-from tract_core.model.typed import TypedModel
-from tract_core.runtime.protocol import PlanState
 from tract_core.runtime.streams import Streams, pulse_of
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
+    from tract_core.runtime.protocol import PlanState
 
 
 @dataclass(slots=True)

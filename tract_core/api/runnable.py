@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from tract_core.api.calls import Calls, named_inputs
-from tract_core.api.display import describe_model, html_of, rich_of
 from tract_core.api.interface import TypedInterface
 from tract_core.api.runtime import Runtime, calling
-from tract_core.api.state import State
-from tract_core.api.tensor import Tensor
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.prepared.later import Later, already
-from tract_core.prepared.signature import Signature
-from tract_core.runtime.explain import Explanation
-from tract_core.runtime.profile import chrome_trace, profile
 from tract_core.runtime.protocol import Plan, Repeating
+
+if TYPE_CHECKING:
+    from tract_core.api.state import State
+    from tract_core.api.tensor import Tensor
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
+    from tract_core.prepared.signature import Signature
+    from tract_core.runtime.explain import Explanation
 
 
 class Runnable(TypedInterface):
@@ -97,6 +97,8 @@ class Runnable(TypedInterface):
 
     def spawn_state(self) -> State:
         """A fresh state, which keeps what stateful operators keep from one call to the next."""
+        from tract_core.api.state import State
+
         with calling(self.runtime, "spawn"):
             return State(self, self._calls, self.plan.spawn())
 
@@ -124,6 +126,8 @@ class Runnable(TypedInterface):
         ``"operations"`` it takes (a multiply-add counts as two) and how many ``"bytes"`` it reads and writes (tensors
         whole, each once), with ``"gflop_per_s"`` and ``"gb_per_s"``: null where a size only comes up in the run.
         """
+        from tract_core.runtime.profile import profile
+
         arrays = None if inputs is None else self._calls.arrays(inputs)
         with calling(self.runtime, "run"):
             return profile(self.typed, self.plan, arrays)
@@ -133,19 +137,27 @@ class Runnable(TypedInterface):
 
         Raises Unsupported when the runtime cannot time single nodes.
         """
+        from tract_core.runtime.profile import chrome_trace
+
         arrays = self._calls.arrays(inputs)
         with calling(self.runtime, "run"):
             return chrome_trace(self.typed, self.plan, arrays)
 
     def __str__(self) -> str:
+        from tract_core.api.display import describe_model
+
         return describe_model(f"Runnable on {self.runtime.name()} ", self.typed)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from tract_core.api.display import html_of
+
         return html_of(f"Runnable on {self.runtime.name()}", self.typed)
 
     def __rich_repr__(self) -> Any:
+        from tract_core.api.display import rich_of
+
         yield "runtime", self.runtime.name()
         yield from rich_of(self.typed)
 

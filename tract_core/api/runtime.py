@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tract_core.api.model import Model
-from tract_core.errors import InputError
+from tract_core.errors import InputError, TractError
 from tract_core.limits import spending
-from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.parameters import given_parameters
+from tract_core.prepared.environment import installed
 from tract_core.prepared.signature import Signature
 from tract_core.runtime import protocol
-from tract_core.runtime.lookup import find_runtime
+from tract_core.runtime.lookup import find_known, find_runtime
 
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable
     from tract_core.model.typed import TypedModel
+    from tract_core.plugins import Registry
     from tract_core.prepared.recipe import Recipe
 
 
@@ -24,14 +26,23 @@ class Runtime:
     """A hardware or software backend that can execute a `Model`."""
 
     __slots__ = {
+        "_registry": "",
         "backend": "The runtime as its plugin brings it: `tract_core.runtime.protocol`.",
-        "registry": "The plugins among which it was found.",
     }
 
-    def __init__(self, backend: protocol.Runtime, registry: Registry) -> None:
-        """For this package; users call `runtime_for_name`."""
+    def __init__(self, backend: protocol.Runtime, registry: Registry | None = None) -> None:
+        """For this package; users call `runtime_for_name`. ``registry``: default: that of the installed plugins."""
         self.backend = backend
-        self.registry = registry
+        self._registry = registry
+
+    @property
+    def registry(self) -> Registry:
+        """The plugins among which it was found."""
+        if self._registry is None:
+            from tract_core.plugins import default_registry  # which looks for plugins
+
+            self._registry = default_registry()
+        return self._registry
 
     def name(self) -> str:
         """The name of the runtime. That of ``"default"`` is the name of the one that was chosen."""
@@ -102,9 +113,16 @@ class Runtime:
         return _found_again, (self.name(), self.options())
 
 
-def calling(runtime: Runtime, doing: str) -> AbstractContextManager[None]:
+@contextmanager
+def calling(runtime: Runtime, doing: str) -> Generator[None]:
     """Around every call into a runtime: exceptions that are not ours are failures of its plugin, as PluginError."""
-    return runtime.registry.blaming("tract_runtimes", runtime.name(), doing)
+    try:
+        yield
+    except (TractError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        with runtime.registry.blaming("tract_runtimes", runtime.name(), doing):
+            raise
 
 
 def runtime_for_name(name: str, registry: Registry | None = None, **options: Any) -> Runtime:
@@ -114,8 +132,9 @@ def runtime_for_name(name: str, registry: Registry | None = None, **options: Any
     ``"cpu", threads=2``. Raises InputError for an option that it does not have, and PluginError for a name that is not
     known, with those that are and what would add it, and for a runtime that does not work here, with the reason.
     """
-    registry = registry or default_registry()
-    return Runtime(find_runtime(name, registry, options), registry)
+    known = installed() if registry is None else None
+    found = None if known is None else find_known(name, options, (known.runtimes, known.default))
+    return Runtime(found or find_runtime(name, registry, options), registry)
 
 
 def runtime_like(runtime: str | Runtime, options: dict[str, Any], registry: Registry | None) -> Runtime:

@@ -12,17 +12,17 @@ from tract_core.api.interface import TypedInterface
 from tract_core.api.progress import Progress, check_begins, check_can_end, check_takes_symbols
 from tract_core.api.runtime import calling
 from tract_core.api.streaming import stream, streams_of
-from tract_core.api.tensor import Tensor
 from tract_core.errors import InputError
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
-from tract_core.prepared.signature import Signature
 from tract_core.runtime.binding import check_assertions
 from tract_core.runtime.conditions import check_conditions
 from tract_core.runtime.protocol import Repeating
 
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable
+    from tract_core.api.tensor import Tensor
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
+    from tract_core.prepared.signature import Signature
     from tract_core.runtime.protocol import PlanState
 
 

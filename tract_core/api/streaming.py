@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from tract_core.api.arrays import as_array
 from tract_core.api.order import Given, in_order, wanted_of
 from tract_core.api.tensor import Tensor
 from tract_core.errors import InputError
-from tract_core.model.fact import TypedFact
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.runtime.streams import StreamEnd, Streams, pulse_of
+
+if TYPE_CHECKING:
+    from tract_core.model.fact import TypedFact
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
 
 
 class _Turns(Protocol):

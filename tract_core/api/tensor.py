@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tract_core.api.computing import Computing
-from tract_core.api.convert import convert, datum_type_like
 from tract_core.api.handle import Handle
 from tract_core.data import Constant, DatumType, DType, QuantizedType
 from tract_core.errors import FactError, InputError
@@ -166,6 +165,8 @@ class Tensor(Handle[Array], Computing):
         that do not fit wrap around. Numbers and texts become each other. Raises FactError for complex numbers as real
         ones, for texts that are no numbers, and for element types that no array can hold.
         """
+        from tract_core.api.convert import convert, datum_type_like
+
         kind = datum_type_like(datum_type)
         return Tensor.around(convert(self._held, self._type, kind), kind)
 

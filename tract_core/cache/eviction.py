@@ -11,11 +11,13 @@ from contextlib import suppress
 from math import inf
 from re import fullmatch
 from time import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tract_core.errors import TractError
 from tract_core.frozen import frozen
 from tract_core.trusted_files import TrustedFolder, is_abandoned
+
+if TYPE_CHECKING:
+    from tract_core.errors import TractError
 
 ENDING: Final = ".o"
 """Of files with the code of a kernel."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from tract_core.dims import Dim
+from typing import TYPE_CHECKING
+
 from tract_core.frozen import frozen
+
+if TYPE_CHECKING:
+    from tract_core.dims import Dim
 
 
 @frozen

@@ -12,7 +12,6 @@ from enum import IntEnum
 from functools import cache
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 
 from tract_core.errors import FactError, Unsupported
@@ -123,6 +122,8 @@ class DatumType(IntEnum):
     @staticmethod
     def from_numpy(dtype: np.dtype[Any] | type[Any] | str) -> DatumType:
         """The element type that corresponds to a NumPy one. Raises FactError when there is none."""
+        if isinstance(dtype, str) and dtype in _NARROW.values():
+            _narrow()  # NumPy knows its name then
         return _from_numpy(np.dtype(dtype))
 
     @staticmethod
@@ -157,20 +158,24 @@ _NUMPY: Final[dict[DatumType, Any]] = {
     DatumType.F64: np.float64,
     DatumType.COMPLEX_F32: np.complex64,
     DatumType.COMPLEX_F64: np.complex128,
-    DatumType.U2: ml_dtypes.uint2,
-    DatumType.U4: ml_dtypes.uint4,
-    DatumType.I2: ml_dtypes.int2,
-    DatumType.I4: ml_dtypes.int4,
-    DatumType.BF16: ml_dtypes.bfloat16,
-    DatumType.F8E4M3FN: ml_dtypes.float8_e4m3fn,
-    DatumType.F8E4M3FNUZ: ml_dtypes.float8_e4m3fnuz,
-    DatumType.F8E5M2: ml_dtypes.float8_e5m2,
-    DatumType.F8E5M2FNUZ: ml_dtypes.float8_e5m2fnuz,
-    DatumType.F8E8M0FNU: ml_dtypes.float8_e8m0fnu,
-    DatumType.F4E2M1FN: ml_dtypes.float4_e2m1fn,
     DatumType.STRING: np.object_,
     DatumType.TDIM: np.object_,
 }
+
+_NARROW: Final = {
+    DatumType.U2: "uint2",
+    DatumType.U4: "uint4",
+    DatumType.I2: "int2",
+    DatumType.I4: "int4",
+    DatumType.BF16: "bfloat16",
+    DatumType.F8E4M3FN: "float8_e4m3fn",
+    DatumType.F8E4M3FNUZ: "float8_e4m3fnuz",
+    DatumType.F8E5M2: "float8_e5m2",
+    DatumType.F8E5M2FNUZ: "float8_e5m2fnuz",
+    DatumType.F8E8M0FNU: "float8_e8m0fnu",
+    DatumType.F4E2M1FN: "float4_e2m1fn",
+}
+"""What ml-dtypes calls the types that NumPy lacks: it is imported when one of them is asked for."""
 
 _CTYPES: Final[dict[DatumType, type[Any]]] = {
     DatumType.BOOL: ctypes.c_bool,
@@ -189,10 +194,20 @@ _CTYPES: Final[dict[DatumType, type[Any]]] = {
 
 @cache
 def _numpy_of(kind: DatumType) -> np.dtype[Any]:
+    if kind in _NARROW:
+        return _narrow()[kind]
     try:
         return np.dtype(_NUMPY[kind])
     except KeyError:
         raise Unsupported(f"arrays of {kind} cannot be held: neither NumPy nor ml-dtypes has the type") from None
+
+
+@cache
+def _narrow() -> dict[DatumType, np.dtype[Any]]:
+    """The types of ml-dtypes, which NumPy knows by their names from then on."""
+    import ml_dtypes
+
+    return {kind: np.dtype(getattr(ml_dtypes, name)) for kind, name in _NARROW.items()}
 
 
 _OF_NUMPY: Final = {np.dtype(v): k for k, v in _NUMPY.items() if v is not np.object_}
@@ -202,10 +217,15 @@ _OF_NUMPY: Final = {np.dtype(v): k for k, v in _NUMPY.items() if v is not np.obj
 def _from_numpy(dtype: np.dtype[Any]) -> DatumType:
     if dtype.kind in "OUT":
         return DatumType.STRING
+    native = dtype.newbyteorder("=") if dtype.byteorder in "<>" else dtype
+    found = _OF_NUMPY.get(native)
+    if found is not None:
+        return found
+    others = {narrow: kind for kind, narrow in _narrow().items()}
     try:
-        return _OF_NUMPY[dtype.newbyteorder("=") if dtype.byteorder in "<>" else dtype]
+        return others[native]
     except KeyError:
-        known = ", ".join(sorted(str(d) for d in _OF_NUMPY))
+        known = ", ".join(sorted(map(str, {**_OF_NUMPY, **others})))
         raise FactError(f"no element type for NumPy's {dtype}; known: {known}") from None
 
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from tract_core.data.containers import compatible_types
 from tract_core.dims import Dim, substitute, symbol_name
 from tract_core.frozen import frozen
 from tract_core.model.conditions import may_be_of_shape
-from tract_core.model.fact import TypedFact
 from tract_core.model.fields import changed, leaves
 from tract_core.model.op import TypedOp
 from tract_core.model.questions import node_cost
 from tract_core.model.typed import TypedModel
+
+if TYPE_CHECKING:
+    from tract_core.model.fact import TypedFact
 
 T = TypeVar("T")
 

@@ -1,44 +1,11 @@
 """The plugin seam: hooks, tables, and the registry that joins them.
 
-The default registry is made when it is first asked for, from the plugins that are installed.
+The default registry is made when it is first asked for, from the plugins that are installed. The public names are those
+in ``__init__.pyi``, and are imported when they are first used.
 """
 
 from __future__ import annotations
 
-from tract_core.plugins.descriptor import Failure, Format, PluginRecord, PluginState
-from tract_core.plugins.hookspecs import API_VERSION, hookimpl
-from tract_core.plugins.registry import ASKING, PluginWarning, Registry
-from tract_core.plugins.tables import Row, Rows, Table, TableKey
+from tract_core.public_names import public_names
 
-__all__ = [
-    "API_VERSION",
-    "Failure",
-    "Format",
-    "PluginRecord",
-    "PluginState",
-    "PluginWarning",
-    "Registry",
-    "Row",
-    "Rows",
-    "Table",
-    "TableKey",
-    "default_registry",
-    "hookimpl",
-    "refresh",
-]
-
-_default: list[Registry] = []
-
-
-def default_registry() -> Registry:
-    """The registry of the installed plugins, the same for all threads until `refresh`."""
-    with ASKING:
-        if not _default:
-            _default.append(Registry())
-        return _default[0]
-
-
-def refresh() -> None:
-    """Look for installed plugins again at the next question, as after an installation from a notebook."""
-    with ASKING:
-        _default.clear()
+__all__, __getattr__, __dir__ = public_names(__name__)  # pyright: ignore[reportUnsupportedDunderAll]: those of the stub

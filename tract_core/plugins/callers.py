@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import Final
 
-from tract_core.plugins.installing import DISTRIBUTIONS
+from tract_core.plugins.distributions import DISTRIBUTIONS
 
 _OURS: Final = frozenset(name.replace("-", "_") for name in DISTRIBUTIONS)
 """The packages of this project."""

@@ -8,14 +8,16 @@ name. What comes later is refused, alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tract_core.errors import RegistrationError
 from tract_core.plugins.descriptor import PluginRecord
 from tract_core.plugins.discovery import normal_name
 from tract_core.plugins.missing import RESERVED
-from tract_core.plugins.offers import Offer
 from tract_core.plugins.tables import Row, Standing, Table, clash
+
+if TYPE_CHECKING:
+    from tract_core.plugins.offers import Offer
 
 _KINDS: Final = {
     "tract_commands": "subcommand",

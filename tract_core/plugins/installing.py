@@ -12,15 +12,7 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from tract_core.plugins.descriptor import CORE
-
-DISTRIBUTIONS: Final = frozenset(
-    {
-        CORE,
-        *(f"tract-{name}" for name in ("compat", "cpu", "cuda", "inferers", "llvm")),
-        *(f"tract-{name}" for name in ("metal", "nnef", "onnx", "pulse", "torch")),
-    }
-)
-"""All that there are."""
+from tract_core.plugins.distributions import DISTRIBUTIONS
 
 _NEEDS: Final = {"tract-cpu": ("tract-llvm",), "tract-cuda": ("tract-llvm",), "tract-torch": ("tract-nnef",)}
 """Which others, beside the core, a distribution needs: pip would look for them by name."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tract_core.errors import PluginError
-from tract_core.plugins.descriptor import Stage
+
+if TYPE_CHECKING:
+    from tract_core.plugins.descriptor import Stage
 
 STAGES: Final[Sequence[str]] = (
     "load",

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import blake2b
-from importlib.util import find_spec
 from pathlib import Path
 from time import time
 from typing import Final
@@ -20,24 +19,43 @@ from typing import Final
 from tract_core.cache.cache import Cache, Key, cache_here
 from tract_core.cache.eviction import PLAN
 from tract_core.frozen import frozen
+from tract_core.plugins.refreshed import times_refreshed
 from tract_core.prepared.records import read, written
 
 VARIABLE: Final = "TRACT_PLANS"
 """The variable that is ``0`` where no prepared models are to be kept or used."""
 
-_CHECKS: Final = ("TRACT_CHECK_PATCHES", "TRACT_CHECK_PROGRAMS")
+CHECKS: Final = ("TRACT_CHECK_PATCHES", "TRACT_CHECK_PROGRAMS")
 """Variables of what is checked while models are prepared: who sets one wants that to happen."""
+
+COARSE: Final = 2.0
+"""Seconds within which a file may change without its time telling it: some file systems count so coarsely."""
 
 _BEGIN: Final = time()
 """When this process began, about: what is younger may not be what it has imported."""
 
 
 @frozen
-class Environment:
-    """What runs here. ``digest``: a hash of all of it; ``installed``: one of what is installed, without its content."""
+class Installed:
+    """What is installed. ``digest``: a hash of which distributions there are, without what is in them.
+
+    ``packages``: the folders, or single files, of the core and of all plugins, those left out that an installer copied:
+    their files are as they were. ``handles``: where the classes of formats are, by the names of these, empty for none.
+    ``runtimes``: where those are, by name; ``default``: the name of the one that ``"default"`` stands for.
+    """
 
     digest: str
-    installed: str
+    packages: tuple[str, ...]
+    handles: Mapping[str, str]
+    runtimes: Mapping[str, str]
+    default: str | None
+
+
+@frozen
+class Environment:
+    """What runs here. ``digest``: a hash of all of it."""
+
+    digest: str
 
     def key(self, digest: str) -> Key:
         """The key of something that holds here, of which ``digest`` tells the rest."""
@@ -46,25 +64,72 @@ class Environment:
 
 def keeps_plans() -> bool:
     """Whether prepared models are kept, and used: unless the environment says otherwise."""
-    return os.environ.get(VARIABLE, "1") not in {"", "0"} and not any(map(os.environ.get, _CHECKS))
+    return os.environ.get(VARIABLE, "1") not in {"", "0"} and not any(map(os.environ.get, CHECKS))
 
 
 def environment() -> Environment | None:
     """That of this process; ``None`` where nothing can be kept for others like it."""
-    return _environment(tuple(sys.path), _variables(), cache_here()) if keeps_plans() else None
+    return _environment(_here()) if keeps_plans() else None
+
+
+def installed() -> Installed | None:
+    """What is installed, where that is kept: plugins need not be looked for then."""
+    return _installed(_here()) if keeps_plans() else None
+
+
+_Here = tuple[tuple[str, ...], str, Cache, int]
+"""Where Python looks for modules, variables of ours, the cache, and how often plugins were to be looked for anew."""
+
+
+def _here() -> _Here:
+    return tuple(sys.path), _variables(), cache_here(), times_refreshed()
 
 
 @cache
-def _environment(path: tuple[str, ...], variables: str, where: Cache) -> Environment | None:
-    installed = _digest(sys.version, *os.uname()[::4] if hasattr(os, "uname") else sys.platform, *_distributions(path))
-    packages = _packages(_digest(installed, *path, variables), where)
-    if packages is None:
-        return None
-    files = sorted(found for package in packages for found in _files(package))
+def _environment(here: _Here) -> Environment | None:
+    found = _installed(here) or _looked_for(here)
+    files = sorted(file for package in found.packages for file in _files(package))
     if any(max(status.st_mtime, status.st_ctime) >= _BEGIN for _, status in files):
         return None  # an installer may have put it there after something was imported
     listed = (f"{file} {one.st_size} {one.st_mtime_ns} {one.st_ctime_ns} {one.st_ino}" for file, one in files)
-    return Environment(_digest(installed, variables, *listed), installed)
+    return Environment(_digest(found.digest, here[1], *listed))
+
+
+@cache
+def _installed(here: _Here) -> Installed | None:
+    key = _key_of_installed(here)
+    content = here[2].mapped(key)
+    found = None if content is None else read(key.file, content)
+    return found if isinstance(found, Installed) else None
+
+
+def _looked_for(here: _Here) -> Installed:
+    """What is installed, as it is found out now, and kept."""
+    from tract_core.plugins import default_registry
+    from tract_core.runtime.lookup import default_name
+
+    registry = default_registry()
+    runtimes = registry.runtimes()
+    found = Installed(
+        _digest_of_installed(here),
+        tuple(_packages(here[0])),
+        {name: form.handle for name, form in registry.formats().items()},
+        {name: offer.loader for name, offer in runtimes.items()},
+        default_name(runtimes),
+    )
+    key = _key_of_installed(here)
+    here[2].put_parts(key, written(key.file, found))
+    return found
+
+
+def _key_of_installed(here: _Here) -> Key:
+    return _key(_digest_of_installed(here), *here[0], here[1])
+
+
+@cache
+def _digest_of_installed(here: _Here) -> str:
+    machine = os.uname()[::4] if hasattr(os, "uname") else (sys.platform,)
+    return _digest(sys.version, *machine, *_distributions(here[0]))
 
 
 def _variables() -> str:
@@ -84,24 +149,18 @@ def _distributions(path: tuple[str, ...]) -> Iterator[str]:
             continue
 
 
-def _packages(installed: str, where: Cache) -> list[str] | None:
-    """The folders, or single files, of the core and of all plugins, as they are kept, or as they are found now."""
-    key = _key(installed, "packages")
-    content = where.mapped(key)
-    kept = None if content is None else read(key.file, content)
-    if kept is None:
-        kept = _found_packages()
-        where.put_parts(key, written(key.file, kept))
-    return kept
+def _packages(path: tuple[str, ...]) -> Iterator[str]:
+    from importlib.util import find_spec
 
-
-def _found_packages() -> list[str]:
     from tract_core.plugins.discovery import installed_plugins
 
     modules = {found.record.target.partition(":")[0].partition(".")[0] for found in installed_plugins()}
-    specs = [find_spec(name) for name in sorted(modules | {__name__.partition(".")[0]})]
-    places = [[*(one.submodule_search_locations or ()), *([one.origin] if one.origin else [])] for one in specs if one]
-    return [place for one in places for place in one[:1]]
+    copied = {os.path.dirname(one.rpartition(" ")[0]) for one in _distributions(path)}
+    for name in sorted(modules | {__name__.partition(".")[0]}):
+        spec = find_spec(name)
+        places = [] if spec is None else [*(spec.submodule_search_locations or ()), spec.origin or ""]
+        if places and os.path.dirname(places[0]) not in copied:
+            yield places[0]
 
 
 def _files(place: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -132,7 +191,7 @@ def digest_of_file(path: Path) -> str | None:
     file: which one it is, how large, and when it was changed by whatever means.
     """
     status = os.stat(path)
-    if max(status.st_mtime, status.st_ctime) > time() - 2:  # a clock of files may be so coarse
+    if max(status.st_mtime, status.st_ctime) > time() - COARSE:
         return None
     told = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     key, where = _key("file", repr(told)), cache_here()

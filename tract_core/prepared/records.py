@@ -17,12 +17,14 @@ from hashlib import blake2b
 from io import BytesIO
 from itertools import accumulate, pairwise
 from struct import Struct
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from tract_core.plugins.keys import Array
 from tract_core.prepared.later import Later
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 ALIGNMENT: Final = 64
 """Bytes: arrays begin at multiples, as wide registers and lines of caches want it."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tract_core.frozen import frozen
-from tract_core.model.fact import TypedFact
-from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
+
+if TYPE_CHECKING:
+    from tract_core.model.fact import TypedFact
+    from tract_core.model.graph import OutletId
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
 
 
 @frozen

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TYPE_CHECKING
 
 from tract_core.data import Container, DatumType
 from tract_core.data.boxes import misfit
 from tract_core.dims import Dim, SymbolScope, bind, evaluate, symbol, symbols_of
 from tract_core.dims.names import write_name
 from tract_core.errors import DimError, FactError, InputError
-from tract_core.model.bodies import own_symbols
-from tract_core.model.fact import TypedFact
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.runtime.binding_plan import BindingPlan
+
+if TYPE_CHECKING:
+    from tract_core.model.fact import TypedFact
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
 
 
 class ModelInputs:
@@ -24,6 +26,8 @@ class ModelInputs:
     def __init__(self, model: TypedModel) -> None:
         self.names = [model.outlet_name(outlet) for outlet in model.inputs]
         self.facts = [model.outlet_fact(outlet) for outlet in model.inputs]
+        from tract_core.model.bodies import own_symbols
+
         self.own_symbols = own_symbols(model)
         self._definitions = model.symbols.definitions
         self._plan = BindingPlan.of(self.facts, self._definitions)

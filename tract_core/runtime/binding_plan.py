@@ -7,13 +7,15 @@ checked. `tract_core.runtime.binding` applies it, and explains in words what doe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tract_core.dims import Dim, bind, evaluate, is_symbolic, linear_in_one_symbol, symbols_of
 from tract_core.dims.definitions import NO_DEFINITIONS, Definitions
 from tract_core.errors import DimError
 from tract_core.frozen import frozen
-from tract_core.model.fact import TypedFact
+
+if TYPE_CHECKING:
+    from tract_core.model.fact import TypedFact
 
 
 class Take(NamedTuple):

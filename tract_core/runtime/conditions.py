@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tract_core.errors import InputError, RunError
-from tract_core.model.conditions import Condition
-from tract_core.model.typed import TypedModel
 
 if TYPE_CHECKING:
+    from tract_core.model.conditions import Condition
+    from tract_core.model.typed import TypedModel
     from tract_core.runtime.host import HostNode
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tract_core.data import Constant
 from tract_core.frozen import frozen
 from tract_core.model.const import Const
-from tract_core.model.op import TypedOp
 from tract_core.model.source import TypedSource
-from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import STATE
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
+
+if TYPE_CHECKING:
+    from tract_core.model.op import TypedOp
+    from tract_core.model.typed import TypedModel
 
 
 @frozen

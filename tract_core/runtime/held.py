@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tract_core.limits import Room
-from tract_core.plugins.keys import Array
+if TYPE_CHECKING:
+    from tract_core.limits import Room
+    from tract_core.plugins.keys import Array
 
 _ARRAY: Final[Any] = np.ndarray
 

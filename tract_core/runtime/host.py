@@ -12,27 +12,29 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from tract_core.data import DatumType
 from tract_core.data.text_bytes import text_bytes
 from tract_core.dims import bind
-from tract_core.dims.definitions import Definitions
 from tract_core.errors import DimError, GraphError, RunError, TractError
 from tract_core.frozen import frozen
 from tract_core.limits import TOO_LARGE_HINT, check_room, check_run_time, check_texts, check_time, spending
-from tract_core.model.fact import TypedFact
-from tract_core.model.graph import OutletId
-from tract_core.model.op import TypedOp
 from tract_core.model.session import BodyPlan, OpState, Session
 from tract_core.model.source import TypedSource
 from tract_core.model.substitute import substitute_in, symbols_needed
-from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import MEMORY, REFERENCE, STATE, Array, MemoryFn, ReferenceFn, StateFn
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.by_parts import by_parts
 from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order
+
+if TYPE_CHECKING:
+    from tract_core.dims.definitions import Definitions
+    from tract_core.model.fact import TypedFact
+    from tract_core.model.graph import OutletId
+    from tract_core.model.op import TypedOp
+    from tract_core.model.typed import TypedModel, TypedNode
 
 T = TypeVar("T")
 

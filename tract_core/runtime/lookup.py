@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.errors import InputError, PluginError
-from tract_core.plugins import Registry, default_registry
-from tract_core.plugins.descriptor import RuntimeOffer
-from tract_core.plugins.missing import not_installed
+from tract_core.plugins.descriptor import load_object
 from tract_core.plugins.parameters import build, parse_call
-from tract_core.runtime.protocol import Runtime
+
+if TYPE_CHECKING:
+    from tract_core.plugins import Registry
+    from tract_core.plugins.descriptor import RuntimeOffer
+    from tract_core.runtime.protocol import Runtime
 
 GPU: Final = "gpu"
 GPU_OR_CPU: Final = "gpu-or-cpu"
 GPUS: Final = ("metal", "cuda")
 """The runtimes that ``gpu`` may stand for, the first one that works."""
+
+
+Places = tuple[Mapping[str, str], str | None]
+"""Where runtimes are, by name, as ``"module:Class"``, and the name of the default one."""
+
+
+def find_known(name: str, options: Mapping[str, Any], places: Places) -> Runtime | None:
+    """As `find_runtime`, where it is known where runtimes are; ``None`` where that has more to say."""
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+        return None
+    name, given = parse_call(name)
+    known, default = places
+    chosen = default if name == "default" else name
+    if chosen is None or chosen not in known:
+        return None
+    try:
+        runtime: Runtime = build(load_object(known[chosen]), chosen, {**given, **options}, "runtime", InputError)
+        return runtime if runtime.why_unusable() is None else None
+    except InputError:
+        raise
+    except Exception:
+        return None
 
 
 def find_runtime(name: str, registry: Registry | None = None, options: Mapping[str, Any] | None = None) -> Runtime:
@@ -29,6 +53,9 @@ def find_runtime(name: str, registry: Registry | None = None, options: Mapping[s
     """
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
         raise InputError(f"a runtime is asked for by its name, a text; got {type(name).__name__}")
+    from tract_core.plugins import default_registry
+    from tract_core.plugins.missing import not_installed
+
     name, given = parse_call(name)
     registry = registry or default_registry()
     offers = registry.runtimes()
@@ -58,6 +85,8 @@ def _gpu(name: str, registry: Registry, options: Mapping[str, Any]) -> Runtime:
     if name == GPU_OR_CPU:
         return find_runtime("default", registry, options)
     if not problems:
+        from tract_core.plugins.missing import not_installed
+
         raise not_installed("runtime", name, ["default", *offers])
     raise PluginError("; ".join(problems), hint=f"{GPU_OR_CPU!r} takes the processor where no GPU works")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tract_core.plugins.keys import Array
-from tract_core.runtime.protocol import Observer
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
+    from tract_core.runtime.protocol import Observer
 
 
 class Observable(Protocol):

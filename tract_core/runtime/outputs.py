@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tract_core.data import Container
 from tract_core.errors import InputError
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.runtime.returned import sizes_now
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
 
 
 class Outputs:

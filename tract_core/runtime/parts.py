@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from tract_core.frozen import frozen
 from tract_core.model.bodies import bodies_of
-from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedModel, TypedNode
+
+if TYPE_CHECKING:
+    from tract_core.model.graph import OutletId
+    from tract_core.model.typed import TypedModel, TypedNode
 
 BodyPath = tuple[tuple[int, int], ...]
 """The way to a body: from the model inwards, the id of a node and the number of its body. Empty for the model."""

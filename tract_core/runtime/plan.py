@@ -6,7 +6,7 @@ A plan is immutable and may be shared between threads; everything that changes i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tract_core.data import Constant
 from tract_core.errors import Unsupported
@@ -14,20 +14,22 @@ from tract_core.frozen import frozen
 from tract_core.model.bodies import bodies_of
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
-from tract_core.model.session import BodyPlan
 from tract_core.model.source import TypedSource
-from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import REFERENCE, STATE, Array
-from tract_core.plugins.registry import Registry
 from tract_core.runtime.explain import Explanation, by_numpy
 from tract_core.runtime.held import Held, owners_of
 from tract_core.runtime.host import Bodies, HostNode, HostState, host_nodes
 from tract_core.runtime.observed import ObservedState
 from tract_core.runtime.parts import Part
-from tract_core.runtime.protocol import Observer, Timing
 from tract_core.runtime.schedule import last_uses
 from tract_core.runtime.stopwatch import timed_run
 from tract_core.runtime.turn import Turn
+
+if TYPE_CHECKING:
+    from tract_core.model.session import BodyPlan
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.registry import Registry
+    from tract_core.runtime.protocol import Observer, Timing
 
 
 @frozen

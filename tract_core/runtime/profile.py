@@ -6,18 +6,20 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tract_core.errors import Unsupported
 from tract_core.model.questions import node_cost
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.parts import Part, bodies_within, body_at
 from tract_core.runtime.protocol import Plan, TimedPlan, Timing, running_model
 from tract_core.runtime.work import work_of
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
 
 MAX_SECONDS: Final = 1.0
 """A profile repeats the model for this long by default, but at least once and no more than `MAX_TURNS` times."""

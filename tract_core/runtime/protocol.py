@@ -10,15 +10,17 @@ are protocols of their own, which are asked for with ``isinstance``: `LendingPla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from tract_core.frozen import frozen
-from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
-from tract_core.runtime.explain import Explanation
-from tract_core.runtime.parts import Part
-from tract_core.runtime.work import Ceilings
+
+if TYPE_CHECKING:
+    from tract_core.model.graph import OutletId
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
+    from tract_core.runtime.explain import Explanation
+    from tract_core.runtime.parts import Part
+    from tract_core.runtime.work import Ceilings
 
 
 class PlanState(Protocol):
@@ -174,11 +176,13 @@ class OwningPlan(Protocol):
 
 def running_model(plan: Plan, given: TypedModel) -> TypedModel:
     """The model that a plan really runs, which was made of the one ``given``."""
+    from tract_core.model.typed import TypedModel
+
     owned: object = plan.model if isinstance(plan, OwningPlan) else None
     return owned if isinstance(owned, TypedModel) else given  # a plan may call something else its model
 
 
-Observer = Callable[[Part, Mapping[OutletId, Array]], Mapping[OutletId, Array] | None]
+Observer: TypeAlias = "Callable[[Part, Mapping[OutletId, Array]], Mapping[OutletId, Array] | None]"
 """Called after every part with the tensors that it gives; those that it returns, if any, take their places."""
 
 

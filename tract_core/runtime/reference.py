@@ -5,11 +5,13 @@ The written meaning of a model, not a fast way to run it.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tract_core.frozen import frozen
-from tract_core.model.typed import TypedModel
 from tract_core.runtime.plan import TypedSimplePlan
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
 
 
 @frozen

@@ -7,7 +7,7 @@ for each run is to compare types and shapes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from tract_core.data import Container, DatumType
 from tract_core.dims import evaluate, symbols_of
 from tract_core.errors import DimError, FactError, RunError
 from tract_core.frozen import frozen
-from tract_core.model.fact import TypedFact
-from tract_core.plugins.keys import Array
+
+if TYPE_CHECKING:
+    from tract_core.model.fact import TypedFact
+    from tract_core.plugins.keys import Array
 
 _ARRAYS: Any = (np.ndarray, np.generic)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tract_core.errors import UntypableModel
-from tract_core.model.graph import OutletId
 from tract_core.model.substitute import symbols_needed
-from tract_core.model.typed import TypedModel
+
+if TYPE_CHECKING:
+    from tract_core.model.graph import OutletId
+    from tract_core.model.typed import TypedModel
 
 _NOTHING: Final = frozenset[str]()
 

@@ -14,9 +14,9 @@ from tract_core.dims import evaluate
 from tract_core.errors import DimError, RunError
 from tract_core.frozen import frozen
 from tract_core.limits import TOO_LARGE_HINT, too_large
-from tract_core.model.fact import ShapeFact, TypedFact
 
 if TYPE_CHECKING:
+    from tract_core.model.fact import ShapeFact, TypedFact
     from tract_core.runtime.host import HostNode
 
 

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tract_core.model.bodies import bodies_of
-from tract_core.model.graph import OutletId
-from tract_core.model.session import BodyPlan
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
-from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import Timing
+
+if TYPE_CHECKING:
+    from tract_core.model.graph import OutletId
+    from tract_core.model.session import BodyPlan
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
+    from tract_core.runtime.parts import Part
 
 
 class WatchedPlan(Protocol):

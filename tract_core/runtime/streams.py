@@ -9,14 +9,16 @@ the established engine lack them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.dims import Dim, bind, evaluate, is_symbolic, parse_dim, symbol, symbols_of
 from tract_core.errors import DimError, InputError
 from tract_core.frozen import frozen
-from tract_core.model.typed import TypedModel
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
 
 
 @frozen

@@ -7,19 +7,20 @@ assertions of the scope, conditions of operators, and what one tensor may take.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.limits import RunBudget, run_limit, run_room, running
-from tract_core.model.bodies import from_outside
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.runtime.binding import ModelInputs, check_assertions
 from tract_core.runtime.conditions import ComingConditions
-from tract_core.runtime.host import HostNode, HostState
 from tract_core.runtime.outputs import Outputs
 from tract_core.runtime.sizes import ComingSizes
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
+    from tract_core.runtime.host import HostNode, HostState
 
 
 class Turn:
@@ -66,6 +67,8 @@ class Turn:
         """
         if not symbols:
             return self.inputs.bind(inputs)
+        from tract_core.model.bodies import from_outside
+
         return self.inputs.bind(inputs, from_outside(self.inputs.own_symbols, symbols))
 
     def check(self, symbols: Mapping[str, int]) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tract_core.dims import evaluate
 from tract_core.errors import DimError
 from tract_core.frozen import frozen
 from tract_core.model.questions import node_cost
-from tract_core.model.typed import TypedModel
-from tract_core.runtime.parts import Part
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
+    from tract_core.runtime.parts import Part
 
 _NO_OPERATIONS = ("PARAMS", "BUF")
 """Kinds of cost that count elements, not operations."""

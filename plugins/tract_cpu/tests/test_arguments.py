@@ -9,7 +9,7 @@ import pytest
 from tract_cpu.kernels.transpose import TransposePlan
 from tract_cpu.program.arguments import arguments, named
 from tract_llvm.language.types import F32
-from tract_llvm.program.views import Address, Kind, Storage
+from tract_llvm.program.storages import Address, Kind, Storage
 
 PLAN = TransposePlan(F32, 8, 2)
 SOURCE, TARGET = (Address(Storage(kind, 0)) for kind in (Kind.INPUT, Kind.OUTPUT))

@@ -115,8 +115,9 @@ def test_a_native_loop_ends_when_the_time_of_the_run_is_up(threads: int, monkeyp
 
 def calls_of_lowering(count: int) -> int:
     """How many functions are called to decide on the kernels of a chain of operators on elements."""
-    from tract_cpu.compile import Target, program_of
+    from tract_cpu.compile import program_of
     from tract_cpu.native_form.native_form import native_form
+    from tract_cpu.target import Target
 
     model = TypedModel()
     x = model.add_source("x", parse_typed_fact("N,4,f32", model.symbols))

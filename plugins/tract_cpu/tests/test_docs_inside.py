@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import tract_cpu.caches
 from golden_models import GOLDEN
-from tract_cpu.compile import COMPILE, Target, after
+from tract_cpu.compile import COMPILE, after
+from tract_cpu.target import Target
 from tract_llvm.isa import ISAS
 
 PAGE = Path(__file__).parents[3] / "docs" / "inside" / "cpu.md"

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import tract_cpu.caches
 from golden_models import GOLDEN
-from tract_cpu.compile import COMPILE, Target, after, compiled
+from tract_cpu.compile import COMPILE, after, compiled
 from tract_cpu.program.check import faults
+from tract_cpu.target import Target
 from tract_llvm.isa import ISAS, Isa
 
 FOLDER = Path(__file__).parent / "golden"

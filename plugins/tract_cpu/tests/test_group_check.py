@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from golden_models import GOLDEN
-from tract_cpu.compile import Grouped, Target, after
+from tract_cpu.compile import Grouped, after
 from tract_cpu.group.check import check_groups, faults
 from tract_cpu.group.groups import CpuGroup
+from tract_cpu.target import Target
 from tract_llvm.isa import ISAS
 
 from tract_core.model.graph import OutletId

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tract_cpu.plan import CpuPlan
 from tract_cpu.program.program import NativeStep
-from tract_llvm.program.views import Kind
+from tract_llvm.program.storages import Kind
 
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 from golden_models import GOLDEN
-from tract_cpu.compile import LaidOut, Target, after
+from tract_cpu.compile import LaidOut, after
 from tract_cpu.lay_out.check import check_layout, faults
 from tract_cpu.lay_out.layout import Inside, Layout, Own, PartOf, Placement, SameAs, WantedOutput
+from tract_cpu.target import Target
 from tract_llvm.isa import ISAS
 
 from tract_core.model.declutter import declutter

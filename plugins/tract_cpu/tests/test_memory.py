@@ -14,7 +14,7 @@ from tract_cpu.program.program import NativeStep, Program
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.types import F32
 from tract_llvm.program.loops import StridedLoop, collapsed
-from tract_llvm.program.views import Address, Kind, Storage
+from tract_llvm.program.storages import Address, Kind, Storage
 
 from tract_core.dims import symbol
 

@@ -11,7 +11,8 @@ from tract_cpu.kernels.transpose import TransposePlan
 from tract_cpu.plan import CpuPlan
 from tract_cpu.program.program import NativeStep
 from tract_llvm.language.types import F32, U32
-from tract_llvm.program.views import Kind, Storage, View
+from tract_llvm.program.storages import Kind, Storage
+from tract_llvm.program.views import View
 
 from tract_core.data import Constant
 from tract_core.dims import evaluate, symbol

@@ -7,12 +7,13 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from tract_cpu.compile import Target, program_of
+from tract_cpu.compile import program_of
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.kernels.winograd import WinogradPlan
 from tract_cpu.program.program import NativeStep
+from tract_cpu.target import Target
 from tract_llvm.elements.plan_text import plan_text
 from tract_llvm.isa import ISAS, Isa
 from tract_llvm.language.function import Function

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from golden_models import GOLDEN
 from test_other_processors import NEON, kernels
-from tract_cpu.compile import Target, compiled
+from tract_cpu.compile import compiled
 from tract_cpu.kernels.code import code_of
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.program.program import NativeStep
+from tract_cpu.target import Target
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.elements.plan_text import plan_text
 from tract_llvm.isa import ISAS

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from golden_models import GOLDEN
 from portable_models import EXAMPLES
-from tract_cpu.compile import Target, program_of
+from tract_cpu.compile import program_of
 from tract_cpu.kernels.code import code_of
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.plan import CpuPlan
 from tract_cpu.program.program import NativeStep
 from tract_cpu.program.text import program_text
+from tract_cpu.target import Target
 from tract_llvm.isa import ISAS, Isa, of_this_machine, portable
 from tract_llvm.objects.library import module_text
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from golden_models import GOLDEN
-from tract_cpu.compile import Target, program_of
+from tract_cpu.compile import program_of
 from tract_cpu.memory import check_memory, plan_memory
 from tract_cpu.native_form.native_form import native_form
 from tract_cpu.program.check import check_program, faults
 from tract_cpu.program.program import Argument, ArgumentPlace, NativeStep, Program, RunStage, StepNumber
+from tract_cpu.target import Target
 from tract_llvm.isa import ISAS
-from tract_llvm.program.views import Address, Kind, Storage
+from tract_llvm.program.storages import Address, Kind, Storage
 
 from tract_core.dims import symbol
 from tract_core.model.typed import TypedModel

@@ -13,12 +13,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from math import prod
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tract_core.plugins.keys import Array
 from tract_cpu.native.objects import address_of
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 ALIGNMENT: Final = 64
 """Bytes: a line of the cache, and a vector of the widest kind."""

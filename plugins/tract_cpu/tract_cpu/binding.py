@@ -11,17 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import accumulate
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-from tract_llvm.program.views import Kind, Storage
+from tract_llvm.program.storages import Kind, Storage
 
-from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.dims import Dim, evaluate, symbols_of
 from tract_core.frozen import frozen
 from tract_core.limits import MAX_SIZE
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.program.eventual import ENDLESS, Eventual
+
+if TYPE_CHECKING:
+    from tract_core.compile.arena_plan import ArenaPlan
 
 
 @frozen

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import CFUNCTYPE, c_int64
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from tract_llvm.isa import Isa
@@ -20,11 +20,13 @@ from tract_llvm.language.types import F32, F64, INDEX, POINTER, U8, ElementType
 from tract_llvm.objects.library import Code, Library, library_of
 from tract_llvm.objects.origins import key_of_code
 
-from tract_core.plugins.keys import Array
 from tract_core.runtime.work import Ceilings
 from tract_cpu.aligned import ALIGNMENT, aligned
 from tract_cpu.caches import sizes_of_caches
 from tract_cpu.native.objects import address_of
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 CHAINS: Final = 12
 """Sums that do not wait for each other: more than any processor has under way, and fewer than there are registers."""

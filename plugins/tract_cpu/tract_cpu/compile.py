@@ -13,42 +13,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tract_llvm.fuse.walk import Refused
-from tract_llvm.isa import Isa
 
-from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.compile.groups import groups_text
 from tract_core.compile.passes import PassFn, checking, through, up_to
 from tract_core.frozen import frozen
-from tract_core.model.typed import TypedModel
 from tract_core.runtime.host import HostNode, host_nodes
-from tract_cpu.draft.draft import Drafted
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.group.grouping import CpuGrouper
-from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.lay_out.layout import Layout, lay_out
 from tract_cpu.lower.groups import GroupRefused, lower_groups
 from tract_cpu.memory import check_memory, plan_memory
 from tract_cpu.native_form.native_form import native_form
-from tract_cpu.program.program import Program
 from tract_cpu.schedule.schedule import put_together, schedule
 
-
-@frozen
-class Target:
-    """What a model is compiled for.
-
-    ``threads``: how many there may be, which changes no result. ``known``: symbols that no input gives, but whoever
-    runs the model. ``winograd``: whether convolutions may be computed by Winograd's method.
-    """
-
-    isa: Isa
-    threads: int = 1
-    known: frozenset[str] = frozenset()
-    winograd: bool = True
+if TYPE_CHECKING:
+    from tract_core.compile.arena_plan import ArenaPlan
+    from tract_core.model.typed import TypedModel
+    from tract_cpu.draft.draft import Drafted
+    from tract_cpu.group.groups import CpuGroup
+    from tract_cpu.program.program import Program
+    from tract_cpu.target import Target
 
 
 @frozen

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tract_llvm.objects.library import Code
-from tract_llvm.program.views import Kind, View
+from tract_llvm.program.storages import Kind
+from tract_llvm.program.views import View
 
 from tract_core.data import Constant, Container
-from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.bodies import own_symbols
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import STATE, Array
 from tract_core.runtime.binding_plan import BindingPlan
 from tract_core.runtime.explain import Explanation, Placement
@@ -25,15 +24,21 @@ from tract_core.runtime.held import owners_of
 from tract_core.runtime.host import HostNode, host_nodes
 from tract_core.runtime.parts import BodyPath, Part, bodies_within
 from tract_core.runtime.turn import Turn
-from tract_cpu.binding import ArgumentLayout
-from tract_cpu.compile import Planned, Target, compiled, program_of
+from tract_cpu.compile import Planned, compiled, program_of
 from tract_cpu.hosted import gone_after
 from tract_cpu.kernels.code import code_of
 from tract_cpu.lay_arguments import argument_layout, native_steps
-from tract_cpu.native.executor import MOST_ARRAYS, code_of_executor, code_of_helper
-from tract_cpu.native.repeat import code_of_repeat
+from tract_cpu.native.executor import MOST_ARRAYS
+from tract_cpu.native.write_executor import code_of_executor, code_of_helper
+from tract_cpu.native.write_repeat import code_of_repeat
 from tract_cpu.program.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
 from tract_cpu.ready import Filled, FunctionName, Ready
+from tract_cpu.target import Target
+
+if TYPE_CHECKING:
+    from tract_core.dims import Dim
+    from tract_core.model.typed import TypedModel
+    from tract_cpu.binding import ArgumentLayout
 
 
 @frozen
@@ -107,7 +112,7 @@ class Details:
         model, program = self.model, self.program
         names: list[FunctionName] = [(one.key, one.name) for one in self.codes]
         run, steps, help_, repeat = names[-4:]
-        types = [model.outlet_fact(outlet).datum_type.storage.numpy for outlet in model.inputs]
+        inputs = [model.outlet_fact(outlet).datum_type for outlet in model.inputs] if self._is_one_call else []
         # What was kept would be changed twice where a kernel may refuse.
         lasts = not (program.kept and any(self.layout.may_refuse)) and model.limits.run_deadline_s == inf
         return Ready(
@@ -120,7 +125,7 @@ class Details:
             help=help_,
             repeat=repeat,
             filled=self._outputs_of_stages(),
-            inputs=tuple(types) if self._is_one_call else (),
+            inputs=tuple(kind.storage.numpy for kind in inputs),
             outputs=len(model.outputs),
             lent=self._lent,
             is_one_call=self._is_one_call,

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tract_core.dims import Dim, evaluate
 from tract_core.limits import MAX_SIZE
-from tract_core.model.graph import OutletId
-from tract_core.plugins.keys import Array
 from tract_core.runtime.held import owner_of
 from tract_cpu.aligned import ALIGNMENT, aligned
-from tract_cpu.binding import ArgumentLayout, Bound, Section
 from tract_cpu.native.executor import FRAME, FULL, LINE_WORDS, OVER, STEP, STOPPED
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
-from tract_cpu.native.sharing import Sharing
 from tract_cpu.outputs import Output
+
+if TYPE_CHECKING:
+    from tract_core.model.graph import OutletId
+    from tract_core.plugins.keys import Array
+    from tract_cpu.binding import ArgumentLayout, Bound, Section
+    from tract_cpu.native.sharing import Sharing
 
 WORK_FOR_THREADS: Final = 1 << 20
 """How much work others have to take off a run so that they are woken: that takes as long as so many products."""

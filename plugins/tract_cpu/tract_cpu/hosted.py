@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from tract_llvm.program.views import Kind, Storage
+from tract_llvm.program.storages import Kind, Storage
 
 from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedModel
 from tract_cpu.program.program import HostStep, NativeStep, Program, ReadStep, Step, touched
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
 
 
 def gone_after(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tract_llvm.language.types import numpy_type
 
 from tract_core.dims import evaluate
-from tract_core.plugins.keys import Array
-from tract_cpu.execution import Execution
 from tract_cpu.native.objects import address_of
-from tract_cpu.program.kept import Kept
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
+    from tract_cpu.execution import Execution
+    from tract_cpu.program.kept import Kept
 
 
 class KeptMemory:

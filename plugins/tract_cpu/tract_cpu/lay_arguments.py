@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tract_llvm.program.views import Address, Kind
+from tract_llvm.program.storages import Address, Kind
 
-from tract_core.compile.arena_plan import ArenaPlan
-from tract_core.dims import Dim
-from tract_core.plugins.keys import Array
 from tract_cpu.binding import ArgumentLayout, Places, Section
 from tract_cpu.kernels.control import COUNT, FUEL_OF_ITERATION, BeginPlan, CountPlan
 from tract_cpu.program.eventual import Eventual
@@ -24,6 +21,11 @@ from tract_cpu.program.program import (
     Program,
     StepNumber,
 )
+
+if TYPE_CHECKING:
+    from tract_core.compile.arena_plan import ArenaPlan
+    from tract_core.dims import Dim
+    from tract_core.plugins.keys import Array
 
 
 def native_steps(program: Program) -> list[NativeStep]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from tract_llvm.program.views import Kind
+from typing import TYPE_CHECKING
+
+from tract_llvm.program.storages import Kind
 
 from tract_core.compile.arena import Lives, lives_of, plan_arena
 from tract_core.compile.arena_check import arena_faults, sampled
-from tract_core.compile.arena_plan import ArenaPlan
-from tract_core.model.typed import TypedModel
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.program.program import Program, touched
+
+if TYPE_CHECKING:
+    from tract_core.compile.arena_plan import ArenaPlan
+    from tract_core.model.typed import TypedModel
 
 
 def plan_memory(program: Program) -> ArenaPlan:

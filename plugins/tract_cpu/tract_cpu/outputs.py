@@ -10,13 +10,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.native.objects import address_of, counts_holders
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 LARGE: Final = 1 << 16
 """From how many bytes on outputs lie in memory of ours; what is smaller seldom goes back to the system when freed."""

@@ -13,40 +13,41 @@ from functools import cached_property, partial
 from math import inf
 from threading import Event, Thread
 from time import monotonic, perf_counter_ns
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from tract_llvm.isa import Isa
 from tract_llvm.objects.library import library_of
-from tract_llvm.program.views import Kind, Storage
+from tract_llvm.program.storages import Kind, Storage
 
 from tract_core.dims import evaluate
 from tract_core.errors import TractError
 from tract_core.limits import check_room, check_run_time, run_until, seconds_until
-from tract_core.model.session import BodyPlan
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.prepared.later import Later, already
-from tract_core.runtime.explain import Explanation
-from tract_core.runtime.host import Bodies, HostState
-from tract_core.runtime.observed import ObservedState
-from tract_core.runtime.protocol import Observer, Timing
-from tract_core.runtime.work import Ceilings
-from tract_cpu.ceilings import Meter
-from tract_cpu.compile import Planned, Target
-from tract_cpu.details import Details
 from tract_cpu.execution import Execution
-from tract_cpu.kept import KeptMemory
-from tract_cpu.kernels.code import code_of
 from tract_cpu.native.executor import executor, helper
 from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, look_closer, repeat_of
 from tract_cpu.native.sharing import ALWAYS, Sharing
-from tract_cpu.program.program import NativeStep, Program
-from tract_cpu.ready import Ready
-from tract_cpu.state import CpuState, NativeState, Workplace
-from tract_cpu.timing import timings
+from tract_cpu.native_state import NativeState
+from tract_cpu.target import Target
+
+if TYPE_CHECKING:
+    from tract_core.model.session import BodyPlan
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
+    from tract_core.runtime.explain import Explanation
+    from tract_core.runtime.host import Bodies
+    from tract_core.runtime.observed import ObservedState
+    from tract_core.runtime.protocol import Observer, Timing
+    from tract_core.runtime.work import Ceilings
+    from tract_cpu.compile import Planned
+    from tract_cpu.details import Details
+    from tract_cpu.kept import KeptMemory
+    from tract_cpu.program.program import NativeStep, Program
+    from tract_cpu.ready import Ready
+    from tract_cpu.state import CpuState, Workplace
 
 MOST_IDLE: Final = 4
 """How many executions a plan keeps for states to come."""
@@ -72,6 +73,8 @@ class CpuPlan:
         winograd: bool = True,
     ) -> None:
         """``known``: symbols of models around, whose values every run is given. ``winograd``: as in `Lowering`."""
+        from tract_cpu.details import Details  # the compiler, for plans that are not kept
+
         details = Details.of(model, Target(isa, threads, known, winograd))
         self._begin(details.target, details.ready, library_of(isa).addresses(details.codes))
         self._details = already(details)
@@ -92,7 +95,8 @@ class CpuPlan:
         plan._remade = Later(
             lambda: CpuPlan(model(), target.isa, target.threads, target.known, winograd=target.winograd)
         )
-        plan._details = None if found is None else Later(lambda: Details(found.value, target, ready.layout))
+        if found is not None:
+            plan._details = Later(lambda: _details(found.value, target, ready))
         return plan
 
     def _begin(self, target: Target, ready: Ready, addresses: Sequence[int]) -> None:
@@ -114,7 +118,8 @@ class CpuPlan:
         """A turn on a fresh state that is like the last one, by `Repeating`; none where states keep something."""
         self._repeated: Execution | None = None
         self._sharing = dict[tuple[tuple[str, int], ...], Sharing]()
-        self._idle, self._idle_workplaces = list[Execution](), list[Workplace]()
+        self._idle: list[Execution] = []
+        self._idle_workplaces: list[Workplace] = []
 
     @property
     def whole(self) -> CpuPlan:
@@ -145,6 +150,8 @@ class CpuPlan:
 
     @cached_property
     def _bodies(self) -> Bodies:
+        from tract_core.runtime.host import Bodies  # for what the host runs
+
         target, details = self.target, self.details
         return Bodies(
             lambda body: CpuPlan(body, target.isa, target.threads, details.known_in(body), winograd=target.winograd)
@@ -163,22 +170,36 @@ class CpuPlan:
 
     def spawn(self) -> CpuState | NativeState:
         """A fresh state."""
-        return NativeState(self) if self.runs_in_one_call else CpuState(self)
+        return NativeState(self) if self.runs_in_one_call else self.with_host()
+
+    def with_host(self, memory: KeptMemory | None = None) -> CpuState:
+        """A fresh state, in whose turns the host may have a part. ``memory``: of native code, where there is some."""
+        from tract_cpu.state import CpuState  # which imports all that a host needs
+
+        return CpuState(self, memory=memory)
 
     def spawn_with(self, plan_of: Callable[[TypedModel], BodyPlan]) -> CpuState:
         """A fresh state, whose operators ask ``plan_of`` who runs their bodies."""
+        from tract_cpu.state import CpuState
+
         return CpuState(self.whole, plan_of)
 
     def spawn_observed(self, observe: Observer) -> ObservedState:
         """A fresh state, in whose turns ``observe`` sees what leaves every step, and may exchange it."""
+        from tract_core.runtime.observed import ObservedState
+
         return ObservedState(self.spawn_with(self.whole.bodies), observe)
 
     def timed_run(self, inputs: Sequence[Array]) -> list[Timing]:
         """One turn on a fresh state, and what each step took in it, those of bodies too."""
+        from tract_cpu.timing import timings
+
         return timings(self.whole, inputs)
 
     def ceilings(self) -> Ceilings:
         """What this machine can do at most, with the threads of this plan: operations on f32, and reading memory."""
+        from tract_cpu.ceilings import Meter
+
         return Meter(self.isa, 0.05).ceilings(self.threads)
 
     def explain(self) -> Explanation:
@@ -187,8 +208,11 @@ class CpuPlan:
 
     def new_memory(self) -> KeptMemory | None:
         """What nodes keep from turn to turn in native memory, if they keep anything."""
-        first = self.layout.number(Storage(Kind.KEPT, 0))
-        return KeptMemory(self.ready.kept, first) if self.ready.kept else None
+        if not self.ready.kept:
+            return None
+        from tract_cpu.kept import KeptMemory
+
+        return KeptMemory(self.ready.kept, self.layout.number(Storage(Kind.KEPT, 0)))
 
     def new_execution(self, symbols: Mapping[str, int], before: Execution | None = None) -> Execution:
         """Memory and tables for these sizes, which are checked for the bodies that run. Raises RunError.
@@ -223,6 +247,8 @@ class CpuPlan:
 
     def _watching(self, number: int) -> int:
         """The address of a kernel that ends as soon as the run has to, for a native step by its number."""
+        from tract_cpu.kernels.code import code_of
+
         return library_of(self.isa).address(code_of(self.steps[number].kernel, self.isa, watches=True))
 
     def _give_up_idle(self, symbols: Mapping[str, int]) -> None:
@@ -266,6 +292,9 @@ class CpuPlan:
         try:
             return self._idle_workplaces.pop()
         except IndexError:
+            from tract_core.runtime.host import HostState
+            from tract_cpu.state import Workplace
+
             return Workplace(HostState(self.model, self.bodies))
 
     def give_back_workplace(self, workplace: Workplace) -> None:
@@ -348,6 +377,12 @@ class CpuPlan:
             self._repeated, self.repeat = execution, execution.repeat
         elif len(self._idle) < MOST_IDLE:
             self._idle.append(execution)
+
+
+def _details(found: Planned, target: Target, ready: Ready) -> Details:
+    from tract_cpu.details import Details
+
+    return Details(found, target, ready.layout)
 
 
 def _watched(execution: Execution) -> AbstractContextManager[object]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.cache.cache import Key
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
-from tract_core.runtime.turn import Turn
-from tract_cpu.binding import ArgumentLayout
-from tract_cpu.program.kept import Kept
+
+if TYPE_CHECKING:
+    from tract_core.runtime.turn import Turn
+    from tract_cpu.binding import ArgumentLayout
+    from tract_cpu.program.kept import Kept
 
 FunctionName = tuple[Key, str]
 """The key under which a native function is kept, and its name."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tract_llvm.isa import ISAS, chosen
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
-from tract_core.model.typed import TypedModel
 from tract_core.prepared.later import Later, already
-from tract_core.runtime.plan import refuse_missing
 from tract_cpu.caches import caches
-from tract_cpu.compile import Planned, Target
 from tract_cpu.native.pool import threads_here
 from tract_cpu.plan import CpuPlan
-from tract_cpu.ready import Ready
+from tract_cpu.target import Target
+
+if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
+    from tract_cpu.compile import Planned
+    from tract_cpu.ready import Ready
 
 
 @frozen
@@ -53,6 +55,8 @@ class CpuRuntime:
 
     def prepare(self, model: TypedModel) -> CpuPlan:
         """Compile a model. Raises Unsupported, naming every operator that has neither native code nor NumPy meaning."""
+        from tract_core.runtime.plan import refuse_missing
+
         refuse_missing(model)
         target = self.target()
         return CpuPlan(model, target.isa, target.threads, winograd=target.winograd)

@@ -7,33 +7,32 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from tract_llvm.program.views import Kind, View, seen
+from tract_llvm.program.storages import Kind
+from tract_llvm.program.views import View, seen
 
 from tract_core.dims import evaluate
-from tract_core.errors import GraphError, RunError
+from tract_core.errors import RunError
 from tract_core.limits import RunBudget, check_run_time
-from tract_core.model.graph import OutletId
-from tract_core.model.session import BodyPlan
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
 from tract_core.runtime.held import Held, owners_of
 from tract_core.runtime.host import HostState
 from tract_core.runtime.parts import Part
-from tract_core.runtime.protocol import Observer
-from tract_cpu.execution import Execution
-from tract_cpu.kept import KeptMemory
 from tract_cpu.kernels.control import CONTROL
 from tract_cpu.native.executor import NEXT
 from tract_cpu.native.objects import address_of
-from tract_cpu.native.repeat import Repeat, look_closer
+from tract_cpu.native_state import readable
 from tract_cpu.program.program import HostStep, NativeStep, ReadStep, Step
 from tract_cpu.program.reads import Reading, number_name
 
 if TYPE_CHECKING:
+    from tract_core.model.graph import OutletId
+    from tract_core.model.session import BodyPlan
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
+    from tract_core.runtime.protocol import Observer
+    from tract_cpu.execution import Execution
+    from tract_cpu.kept import KeptMemory
     from tract_cpu.plan import CpuPlan
 
-
-_ARRAYS: Final[Any] = (np.ndarray, np.generic)
 
 _WRITTEN: Final = frozenset({Kind.ARENA, Kind.OUTPUT, Kind.KEPT})
 """Where steps write tensors."""
@@ -43,105 +42,6 @@ _CHANGING: Final = frozenset({Kind.ARENA, Kind.KEPT})
 
 _LASTING: Final = frozenset({Kind.ARENA, Kind.CONSTANT})
 """Memory that lies at the same place in all turns of an execution."""
-
-
-class NativeState:
-    """The state of a model that is one native call. ``repeat``: a turn like the last one, by `Repeating`."""
-
-    __slots__ = ("_execution", "_memory", "_plan", "repeat")
-
-    def __init__(self, plan: CpuPlan) -> None:
-        self._plan = plan
-        self._execution: Execution | None = None
-        self._memory = plan.new_memory()
-        self.repeat: Repeat = look_closer
-
-    def run(
-        self,
-        inputs: Sequence[Array],
-        out: Sequence[Array] | None = None,
-        *,
-        symbols: Mapping[str, int] | None = None,
-    ) -> list[Array]:
-        """One turn. ``out``: arrays to fill. ``symbols``: the values of the symbols of the models around this one.
-
-        What was checked for arrays of the same types and shapes is not checked again, and the memory that stays is
-        where it was. Raises InputError when the arrays do not fit, RunError when a tensor would be too large.
-        """
-        plan = self._plan
-        whole = symbols is None  # operators give their bodies parts of arrays
-        inputs = [one if whole and one.__class__ is np.ndarray else _readable(one) for one in inputs]
-        execution = self._execution or plan.idle_execution()
-        shapes = [array.shape for array in inputs]
-        known = execution is not None and symbols == execution.given and shapes == execution.shapes
-        if execution is None or not known or [array.dtype for array in inputs] != plan.input_types:
-            bound = plan.turn.bind(inputs, symbols)
-            if execution is None or execution.symbols != bound:
-                self._execution = execution = None
-                self.repeat = look_closer
-                plan.turn.check(bound)
-                execution = plan.new_execution(bound)
-            if self._memory is not None:
-                self._memory.pass_to(execution)
-            plan.expect(execution, shapes, symbols)
-            known = self._memory is None  # a state with memory gets ready in its second turn, if it has one
-        if known and execution.may_repeat and execution.repeat is look_closer:
-            plan.get_ready(execution, shapes, [] if self._memory is None else self._memory.tensors())
-        self._execution = execution
-        self.repeat = execution.repeat
-        execution.begin()
-        if out is None:
-            outputs = [output.array() for output in execution.outputs.values()]
-        else:
-            plan.turn.outputs.check(out, execution.symbols)
-            outputs = list(out)
-        if plan.is_timed:
-            with plan.turn.going():
-                check_run_time()
-                self._call(execution, inputs, outputs)
-        else:
-            self._call(execution, inputs, outputs)
-        return outputs
-
-    def _call(self, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        plan = self._plan
-        plan.call_all(execution, [*inputs, *outputs])
-        if plan.may_refuse and (refused := execution.refused()) is not None:
-            self._go_on(execution, inputs, outputs, refused)
-
-    def _go_on(self, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array], refused: int) -> None:
-        if self._memory is not None:
-            self._look_closer()  # the host may change what is kept
-        state = CpuState(self._plan, memory=self._memory)
-        state.host.begin(execution.symbols)
-        with self._plan.turn.going() as budget:
-            _Turn(state, execution, inputs, outputs, None, budget=budget).go_on_after(refused, execution.steps)
-
-    def reset(self) -> None:
-        """Back to a fresh state."""
-        self._look_closer()
-        if self._memory is not None:
-            self._memory.reset()
-
-    def freeze(self) -> dict[int, Any]:
-        """What nodes keep, by their ids: a snapshot that can be pickled, and thawed any number of times."""
-        return {} if self._memory is None else self._memory.freeze()
-
-    def thaw(self, frozen: dict[int, Any]) -> None:
-        """Go back to a snapshot. Raises GraphError where it is of other nodes than these."""
-        self._look_closer()
-        if frozen if self._memory is None else self._memory.thaw(frozen):
-            raise GraphError("the frozen state belongs to another model")
-
-    def _look_closer(self) -> None:
-        """Have the next turn use other memory than the ones before."""
-        self.repeat = look_closer
-        if self._execution is not None:
-            self._execution.shapes = None
-
-    def __del__(self) -> None:
-        if self._execution is not None:
-            self._plan.give_back(self._execution)
 
 
 class Workplace:
@@ -195,7 +95,7 @@ class CpuState:
         """
         plan = self.plan
         whole = symbols is None  # operators give their bodies parts of arrays
-        inputs = [one if whole and one.__class__ is np.ndarray else _readable(one) for one in inputs]
+        inputs = [one if whole and one.__class__ is np.ndarray else readable(one) for one in inputs]
         bound = plan.turn.bind(inputs, symbols)
         execution = self._execution_for(bound)
         if out is not None:
@@ -229,6 +129,15 @@ class CpuState:
             found = later[before.stage] = self.plan.new_execution(symbols, before)
         found.begin()
         return found
+
+    def go_on_after(
+        self, refused: int, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array]
+    ) -> None:
+        """Leave to the host what a kernel refused in a turn, and do the rest of it. ``outputs``: what it fills."""
+        self.host.begin(execution.symbols)
+        with self.plan.turn.going() as budget:
+            turn = _Turn(self, execution, inputs, outputs, None, budget=budget)
+            turn.go_on_after(refused, execution.steps)
 
     def reset(self) -> None:
         """Back to a fresh state."""
@@ -468,7 +377,7 @@ class _Turn:
 
     def _kept(self, array: Any) -> Array:
         """What an operator gave, as native code can read it, and outside of memory whose content changes."""
-        found: Any = _readable(array)
+        found: Any = readable(array)
         if found.__class__ is not np.ndarray or found.flags.owndata:
             return found
         memory = self.state.memory
@@ -542,14 +451,3 @@ class _Turn:
             for outlet, view in views.items()
         }
         return self.observe(part, {outlet: array.copy() for outlet, array in shown.items()}) or {}
-
-
-def _readable(array: Any) -> Any:
-    """An array, or a single number of NumPy, as native code can read it; what only the host can hold, as it is."""
-    if not isinstance(array, _ARRAYS):
-        return array
-    flags = array.flags
-    if array.__class__ is np.ndarray and flags.c_contiguous and flags.aligned:
-        return array
-    found: Array = np.require(array, requirements=["C", "A"])
-    return array if found.dtype.kind == "O" else found

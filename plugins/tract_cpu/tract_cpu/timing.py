@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tract_core.frozen import frozen
-from tract_core.model.session import BodyPlan
-from tract_core.model.typed import TypedModel
-from tract_core.plugins.keys import Array
-from tract_core.runtime.parts import BodyPath
-from tract_core.runtime.protocol import Timing
 from tract_core.runtime.stopwatch import timed_run
 from tract_cpu.lower.bodies import WAYS
 
 if TYPE_CHECKING:
+    from tract_core.model.session import BodyPlan
+    from tract_core.model.typed import TypedModel
+    from tract_core.plugins.keys import Array
+    from tract_core.runtime.parts import BodyPath
+    from tract_core.runtime.protocol import Timing
     from tract_cpu.plan import CpuPlan
 
 

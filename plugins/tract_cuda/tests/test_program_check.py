@@ -15,7 +15,7 @@ from tract_cuda.language.arch import arch_named
 from tract_cuda.lowering import Target
 from tract_cuda.program import CudaProgram, Download, Hosted, Launch, RunStage, Upload
 from tract_cuda.program_check import check_groups, check_memory, check_program
-from tract_llvm.program.views import Address, Kind, Storage
+from tract_llvm.program.storages import Address, Kind, Storage
 
 from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.data import DatumType

@@ -29,7 +29,8 @@ from tract_cuda.products import product as products
 from tract_cuda.products.measured import TABLE, key_of
 from tract_cuda.program import CudaProgram
 from tract_cuda.ptx import ptx_for
-from tract_llvm.program.views import Kind, Storage, View
+from tract_llvm.program.storages import Kind, Storage
+from tract_llvm.program.views import View
 
 import tract_core as tract
 from tract_core.model.typed import TypedModel

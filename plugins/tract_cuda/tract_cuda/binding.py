@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
-from tract_llvm.program.views import Address, Kind, Storage
+from tract_llvm.program.storages import Address, Kind, Storage
 
 from tract_core.compile.arena_plan import ArenaPlan
 from tract_core.dims import evaluate, symbols_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from tract_llvm.language.types import numpy_type
-from tract_llvm.program.views import Kind, Storage
+from tract_llvm.program.storages import Kind, Storage
 
 from tract_core.dims import evaluate
 from tract_core.plugins.keys import Array

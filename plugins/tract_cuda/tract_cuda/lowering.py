@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 from tract_llvm.language.types import I32, ElementType, element_type
 from tract_llvm.program.keeping import Keeping
-from tract_llvm.program.views import Kind, Storage, View, memory_order, seen
+from tract_llvm.program.storages import Kind, Storage
+from tract_llvm.program.views import View, memory_order, seen
 
 from tract_core.compile.groups import Group, given_by
 from tract_core.data import Constant, DatumType

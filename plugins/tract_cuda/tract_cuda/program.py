@@ -7,7 +7,8 @@ from typing import Final
 
 from tract_llvm.language.types import ElementType
 from tract_llvm.program.keeping import Keeping
-from tract_llvm.program.views import Address, Kind, Storage, View
+from tract_llvm.program.storages import Address, Kind, Storage
+from tract_llvm.program.views import View
 
 from tract_core.compile.arena import Lives, lives_of
 from tract_core.dims import Dim

@@ -11,7 +11,8 @@ from typing import Final
 
 from tract_llvm.language.types import I32
 from tract_llvm.program.check import Touched, constant_faults, order_faults, storage_faults
-from tract_llvm.program.views import Address, Kind, Storage, View, storage_text
+from tract_llvm.program.storages import Address, Kind, Storage, storage_text
+from tract_llvm.program.views import View
 
 from tract_core.compile.arena_check import LARGE, arena_faults, sampled
 from tract_core.compile.arena_plan import ArenaPlan

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_llvm.program.views import Address, View
+from tract_llvm.program.storages import Address
+from tract_llvm.program.views import View
 
 from tract_core.compile.groups import outlet_text
 from tract_core.dims import Dim

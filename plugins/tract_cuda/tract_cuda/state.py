@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from tract_llvm.language.types import numpy_type
-from tract_llvm.program.views import Kind, Storage
+from tract_llvm.program.storages import Kind, Storage
 
 from tract_core.dims import evaluate
 from tract_core.errors import RunError, TractError

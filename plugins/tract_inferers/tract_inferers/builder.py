@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import Any, Protocol, Self
 
-from tract_core.api.formats import checked_path, find_format
+from tract_core.api.formats import find_format
+from tract_core.api.given import checked_path
 from tract_core.api.loading import Loader
 from tract_core.api.runtime import Runtime
 from tract_inferers.inferers.basic import BasicInferer

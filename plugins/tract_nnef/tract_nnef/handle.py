@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, cast
 
-from tract_core.api.formats import checked_path
+from tract_core.api.given import checked_path
 from tract_core.api.loading import Loader
 from tract_core.api.model import Model
 from tract_core.errors import InputError, TractError

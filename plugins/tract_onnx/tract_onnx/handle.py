@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from tract_core.api.inference_model import InferenceModel
 from tract_core.api.loading import Loader
-from tract_core.limits import LoadLimits
-from tract_core.plugins import Registry
+
+if TYPE_CHECKING:
+    from tract_core.api.inference_model import InferenceModel
+    from tract_core.limits import LoadLimits
+    from tract_core.plugins import Registry
 
 
 class Onnx:

@@ -221,8 +221,7 @@ def test_what_the_file_says_is_set_aside_refused_or_ignored(tmp_path: Path) -> N
 @pytest.fixture
 def toys(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """The formats of `Plugin` are those that are installed."""
-    for module in ("formats", "loading"):
-        monkeypatch.setattr(f"tract_core.api.{module}.default_registry", lambda: registry)
+    monkeypatch.setattr("tract_core.plugins.default._default", [registry])
 
 
 @pytest.mark.usefixtures("toys")

@@ -215,7 +215,7 @@ def test_a_plugin_that_does_not_say_its_version(install, preamble, problem, fix)
 
 def test_the_command_shows_findings_and_remarks(install, monkeypatch):
     install("mine", plugin=operators("{'refrence': ['mine_ops'], 'zork': ['mine_x']}"))
-    monkeypatch.setattr("tract_core.plugins._default", [Registry(only=["mine"])])
+    monkeypatch.setattr("tract_core.plugins.default._default", [Registry(only=["mine"])])
     result = CliRunner().invoke(app, ["plugins", "--check"])
     assert result.exit_code == 1
     assert (

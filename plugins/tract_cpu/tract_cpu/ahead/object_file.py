@@ -20,9 +20,10 @@ from tract_cpu.ahead.glue import CONSTANTS, Glue, function_names
 from tract_cpu.ahead.layout import Laid, laid
 from tract_cpu.ahead.targets import ObjectTarget
 from tract_cpu.aligned import ALIGNMENT
-from tract_cpu.compile import Target, compiled
+from tract_cpu.compile import compiled
 from tract_cpu.kernels.code import code_of
 from tract_cpu.lay_arguments import native_steps
+from tract_cpu.target import Target
 
 _MARK: Final = 32
 """Bytes by which the place of the constants is found again in the file."""

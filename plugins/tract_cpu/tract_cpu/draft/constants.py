@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
-from tract_llvm.program.views import Kind
+from tract_llvm.program.storages import Kind
 
 from tract_core.data.stored import let_go
 from tract_core.errors import LimitExceeded

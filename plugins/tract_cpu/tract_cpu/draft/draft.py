@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Final, TypeVar
 
-from tract_llvm.program.views import Kind, Storage, View
+from tract_llvm.program.storages import Kind, Storage
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen

@@ -11,7 +11,8 @@ from typing import Any
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
 from tract_llvm.program.keeping import Keeping
-from tract_llvm.program.views import Kind, Storage, View
+from tract_llvm.program.storages import Kind, Storage
+from tract_llvm.program.views import View
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, is_one, product, symbol

@@ -8,7 +8,8 @@ from dataclasses import replace
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import ElementType
 from tract_llvm.program.loops import StridedLoop, collapsed
-from tract_llvm.program.views import Address, View
+from tract_llvm.program.storages import Address
+from tract_llvm.program.views import View
 
 from tract_core.compile.attention import Sizes
 from tract_core.dims import Dim, ceil_div, is_one, product

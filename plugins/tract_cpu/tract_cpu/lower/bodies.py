@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from tract_llvm.fuse.known import LATE
-from tract_llvm.program.views import Storage, View
+from tract_llvm.program.storages import Storage
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, product
 from tract_core.errors import TractError

@@ -14,7 +14,8 @@ from tract_llvm.fuse.code_size import CHEAP
 from tract_llvm.language.types import ElementType
 from tract_llvm.native_form.parameters import wire_product
 from tract_llvm.program.loops import StridedLoop, collapsed
-from tract_llvm.program.views import Address, View
+from tract_llvm.program.storages import Address
+from tract_llvm.program.views import View
 
 from tract_core.compile.products import ProductAxes, moves_only, stretched_shapes
 from tract_core.dims import Dim, ceil_div, is_one, product

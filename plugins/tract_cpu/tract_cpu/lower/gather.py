@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from tract_llvm.isa import Isa
 from tract_llvm.program.loops import StridedLoop, collapsed
-from tract_llvm.program.views import Kind, Storage, View
+from tract_llvm.program.storages import Kind, Storage
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen

@@ -11,7 +11,8 @@ from tract_llvm.fuse.region import Region
 from tract_llvm.language.types import ElementType
 from tract_llvm.nests.recurrent import new_state, parts_of
 from tract_llvm.program.loops import StridedLoop, collapsed
-from tract_llvm.program.views import NOWHERE, View, contiguous_strides
+from tract_llvm.program.storages import NOWHERE
+from tract_llvm.program.views import View, contiguous_strides
 
 from tract_core.compile.gates import COUNTS
 from tract_core.dims import Dim, ceil_div, is_one, product

@@ -11,11 +11,12 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tract_core.plugins.keys import Array
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 HEAD: Final = object.__basicsize__
 """Bytes that every object begins with: how often it is referred to, and its type."""

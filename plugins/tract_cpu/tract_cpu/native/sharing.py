@@ -8,12 +8,14 @@ lines of the cache go through memory. No count of operations tells this, so it i
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tract_core.plugins.keys import Array
 from tract_cpu.native.objects import address_of
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 SHARES, LEFT = range(2)
 """What native code sees: whether runs are shared, and how many there are before both ways are tried again."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tract_llvm.program.views import NOWHERE, View
+from tract_llvm.program.storages import NOWHERE
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, is_one, less_or_equal, product
 from tract_core.model.graph import OutletId

@@ -12,7 +12,8 @@ from math import prod
 from typing import cast
 
 import numpy as np
-from tract_llvm.program.views import NOWHERE, View, seen
+from tract_llvm.program.storages import NOWHERE
+from tract_llvm.program.views import View, seen
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, ceil_div, product

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from tract_llvm.program.check import Touched, constant_faults, order_faults, storage_faults
-from tract_llvm.program.views import Address, Kind, Storage, storage_text
+from tract_llvm.program.storages import Address, Kind, Storage, storage_text
 
 from tract_core.dims import symbols_of
 from tract_core.model.const import Const

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tract_core.dims import Dim
 from tract_core.frozen import frozen
+
+if TYPE_CHECKING:
+    from tract_core.dims import Dim
 
 
 @frozen

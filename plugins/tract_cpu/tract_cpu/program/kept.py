@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tract_llvm.language.types import ElementType
 from tract_llvm.program.keeping import Keeping
 
-from tract_core.dims import Dim
 from tract_core.frozen import frozen
+
+if TYPE_CHECKING:
+    from tract_core.dims import Dim
 
 
 @frozen

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tract_llvm.program.views import Address, Storage, View
+from tract_llvm.program.storages import Address, Storage
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen

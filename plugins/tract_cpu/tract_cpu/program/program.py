@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import ClassVar, Final
 
-from tract_llvm.program.views import Address, Kind, Storage, View
+from tract_llvm.program.storages import Address, Kind, Storage
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, symbols_of
 from tract_core.frozen import frozen

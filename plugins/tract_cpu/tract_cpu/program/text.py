@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from tract_llvm.elements.plan_text import plan_text
-from tract_llvm.program.views import Address, Storage, View, contiguous_strides, storage_text
+from tract_llvm.program.storages import Address, Storage, storage_text
+from tract_llvm.program.views import View, contiguous_strides
 
 from tract_core.dims import Dim
 from tract_core.model.typed import TypedModel

@@ -13,7 +13,8 @@ from math import prod
 from typing import Final, cast
 
 from tract_llvm.isa import Isa
-from tract_llvm.program.views import NOWHERE, Address, Storage, View
+from tract_llvm.program.storages import NOWHERE, Address, Storage
+from tract_llvm.program.views import View
 
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tract_llvm.isa import Isa
-from tract_llvm.program.views import Address
+from tract_llvm.program.storages import Address
 
 from tract_cpu.draft.draft import Drafted
 from tract_cpu.program.arguments import begun

@@ -17,7 +17,8 @@ from tract_cuda.program import CudaProgram, Download, Launch, Upload
 from tract_cuda.ptx import Ptx, written
 from tract_cuda.testing.emulator import EmulationError, Emulator, Range, aligned
 from tract_llvm.language.types import numpy_type
-from tract_llvm.program.views import Address, Kind, Storage, View
+from tract_llvm.program.storages import Address, Kind, Storage
+from tract_llvm.program.views import View
 
 import tract_core as tract
 from tract_core.dims import evaluate

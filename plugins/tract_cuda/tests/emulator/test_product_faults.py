@@ -16,7 +16,7 @@ from tract_cuda.ptx import Ptx, written
 from tract_cuda.testing.emulator import EmulationError, Emulator, Range, aligned
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.language.types import F16, F32
-from tract_llvm.program.views import Address
+from tract_llvm.program.storages import Address
 
 from tract_core.dims import evaluate
 from tract_core.model.typed import TypedModel

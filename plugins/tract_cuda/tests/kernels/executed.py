@@ -16,7 +16,8 @@ from tract_cuda.program import CudaProgram, Download, Hosted, Launch, Repeat, Up
 from tract_cuda.ptx import Ptx, written
 from tract_cuda.testing.emulator import Emulator, Range, aligned
 from tract_llvm.language.types import numpy_type
-from tract_llvm.program.views import Address, Kind, Storage, View
+from tract_llvm.program.storages import Address, Kind, Storage
+from tract_llvm.program.views import View
 
 from tract_core.dims import evaluate
 from tract_core.model.fact_text import parse_typed_fact

@@ -11,7 +11,8 @@ from tract_cuda.maps import copy_launch, map_launch
 from tract_cuda.program import Launch
 from tract_llvm.elements.expressions import Expression, element_of
 from tract_llvm.language.types import F32, ElementType, element_type
-from tract_llvm.program.views import Kind, Storage, View, seen
+from tract_llvm.program.storages import Kind, Storage
+from tract_llvm.program.views import View, seen
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, symbol

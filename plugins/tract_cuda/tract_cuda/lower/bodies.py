@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tract_llvm.language.types import U8
-from tract_llvm.program.views import Address, Kind, Storage, View
+from tract_llvm.program.storages import Address, Kind, Storage
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, exact_div, product
 from tract_core.errors import TractError

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tract_llvm.language.types import I32
-from tract_llvm.program.views import Kind, View
+from tract_llvm.program.storages import Kind
+from tract_llvm.program.views import View
 
 from tract_cuda.lowering import Lowering
 from tract_cuda.products.measured import measured

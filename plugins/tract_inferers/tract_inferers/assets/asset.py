@@ -8,9 +8,10 @@ from dataclasses import field
 from mmap import mmap
 from typing import Self, TypeVar
 
-from tract_core.api.formats import checked_path
+from tract_core.api.formats import missing_file
+from tract_core.api.given import checked_path
 from tract_core.api.inference_model import InferenceModel
-from tract_core.api.loading import Loader, missing_file
+from tract_core.api.loading import Loader
 from tract_core.api.model import Model
 from tract_core.api.runtime import Runtime
 from tract_core.errors import InputError, TractError

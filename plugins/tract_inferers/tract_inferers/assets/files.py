@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tract_core.api.formats import checked_path, find_format, missing_file
+from tract_core.api.formats import find_format, missing_file
+from tract_core.api.given import checked_path
 from tract_core.api.loading import Loader
 from tract_core.errors import InputError, TractError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits

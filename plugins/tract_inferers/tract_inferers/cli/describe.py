@@ -34,7 +34,8 @@ def command(request: Request, file: str, as_json: bool) -> None:
 
 def _described(file: str) -> dict[str, Any]:
     """Whether it is an asset, the kind of model, and how many bytes it takes."""
-    from tract_core.api.formats import checked_path, find_format
+    from tract_core.api.formats import find_format
+    from tract_core.api.given import checked_path
     from tract_inferers.assets.asset import AssetData
 
     form, path = find_format(checked_path(file))

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
 
-from tract_core.cache.cache import Cache, Key
-from tract_core.cache.claims import Claims
 from tract_core.limits import check_time, current_budget
+
+if TYPE_CHECKING:
+    from tract_core.cache.cache import Cache, Key
+    from tract_core.cache.claims import Claims
 
 
 class Batch:

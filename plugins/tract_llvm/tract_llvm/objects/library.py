@@ -6,16 +6,16 @@ import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.cache.cache import Cache, Key, cache_here
 from tract_core.frozen import frozen
 from tract_core.limits import check_time
-from tract_llvm.isa import Isa
 from tract_llvm.llvm import LOCK, ir
-from tract_llvm.objects.batch import Batch
-from tract_llvm.objects.compilers import compiler
 from tract_llvm.objects.linker import CannotLink, Linked, linked
+
+if TYPE_CHECKING:
+    from tract_llvm.isa import Isa
 
 PERF: Final = "TRACT_PERF"
 """The variable that has kernels named in the output of ``perf``."""
@@ -77,6 +77,9 @@ class Library:
 
     def _compiled(self, codes: Mapping[Key, Code]) -> dict[Key, bytes]:
         """The object files of kernels that are not kept yet. While some are compiled, the next one is written."""
+        from tract_llvm.objects.batch import Batch
+        from tract_llvm.objects.compilers import compiler
+
         with self._cache.claims() as claims, ExitStack() as stack:
             compiles = functools.cache(lambda: stack.enter_context(compiler(len(codes), self.isa)))
             batch = Batch(self._cache, claims, lambda key: compiles().start(_text_in_time(codes[key].emit)))

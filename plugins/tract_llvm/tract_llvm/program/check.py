@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tract_core.frozen import frozen
-from tract_llvm.program.views import Kind, Storage, storage_text
+from tract_llvm.program.storages import Kind, Storage, storage_text
 
 
 @frozen

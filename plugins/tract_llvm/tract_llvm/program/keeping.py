@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tract_core.frozen import frozen
-from tract_core.plugins.keys import Array
+
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 
 @frozen

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import lcm
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tract_core.dims import Dim, ceil_div, comparison, dim_max
 from tract_core.frozen import frozen
-from tract_core.model.fact import TypedFact
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.resize import AxisScale, Coordinates, Resize, Sampling, Scales, nearby_fraction, places_of, taps_of
-from tract_core.plugins.keys import Array
+
+if TYPE_CHECKING:
+    from tract_core.model.fact import TypedFact
+    from tract_core.plugins.keys import Array
 
 
 @frozen

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tract_core.dims import Dim
-from tract_llvm.program.views import View
+if TYPE_CHECKING:
+    from tract_core.dims import Dim
+    from tract_llvm.program.views import View
 
 _PARAMETERS: Final = {1, 2}
 """Which tensors are scale and zero point."""

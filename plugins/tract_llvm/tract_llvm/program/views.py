@@ -4,61 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.dims import Dim, comparison, evaluate, is_one, product
 from tract_core.frozen import frozen
-from tract_core.plugins.keys import Array
 from tract_llvm.language.types import U8, ElementType, bits_of, complex_of, numpy_type, part_of
 from tract_llvm.program.loops import collapsed
+from tract_llvm.program.storages import Address, Storage
 
-
-class Kind(Enum):
-    """Whose memory it is."""
-
-    INPUT = "input"
-    """An array that the caller gives."""
-    OUTPUT = "output"
-    """An array that the caller gets."""
-    CONSTANT = "constant"
-    """An array of the program, which nobody writes to."""
-    ARENA = "arena"
-    """A part of the arena of a state, used again once nobody reads it any more."""
-    HOST = "host"
-    """An array that an operator gave which the node executor of the core runs."""
-    KEPT = "kept"
-    """An array of a state, which stays from turn to turn."""
-    STATUS = "status"
-    """Two numbers: in the first, a kernel says that it cannot do its work; in the second is the step that ran last."""
-
-
-@frozen
-class Storage:
-    """One piece of memory. ``number``: which one among those of its kind."""
-
-    kind: Kind
-    number: int
-
-
-def storage_text(storage: Storage) -> str:
-    """A piece of memory, by its kind and its number."""
-    return f"{storage.kind.value}[{storage.number}]"
-
-
-NOWHERE: Final = Storage(Kind.ARENA, -1)
-"""The storage of views of which only shape and type count."""
-
-
-@frozen
-class Address:
-    """A place in memory. ``offset``: in bytes, from the begin of the storage."""
-
-    storage: Storage
-    offset: Dim = 0
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
 
 
 @frozen

@@ -21,7 +21,7 @@ from tract_cpu.table import CPU
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import F32, F64, I32, INDEX, ElementType, element_type
 from tract_llvm.language.values import Value
-from tract_llvm.program.views import Address
+from tract_llvm.program.storages import Address
 
 from tract_core.data import Constant, DatumType
 from tract_core.dims import ceil_div, comparison

@@ -1,0 +1,16 @@
+"""The distributions of this project."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tract_core.plugins.descriptor import CORE
+
+DISTRIBUTIONS: Final = frozenset(
+    {
+        CORE,
+        *(f"tract-{name}" for name in ("compat", "cpu", "cuda", "inferers", "llvm")),
+        *(f"tract-{name}" for name in ("metal", "nnef", "onnx", "pulse", "torch")),
+    }
+)
+"""All that there are."""
