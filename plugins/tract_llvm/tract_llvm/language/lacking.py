@@ -27,4 +27,5 @@ class _BrainFloat(ir.HalfType):
         return "bfloat"
 
 
+_BrainFloat._create_instance()  # as llvmlite makes its own; without it, its class gives the half float
 BRAIN_FLOAT: Final = _BrainFloat()
