@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -170,7 +171,7 @@ def test_an_object_of_every_target(target: str) -> None:
     begins = {"linux": b"\x7fELF", "macos": b"\xcf\xfa\xed\xfe", "web": b"\0asm"}
     machines = {"x86-64": b"\x64\x86", "aarch64": b"\x64\xaa"}
     if target.endswith("-windows"):
-        assert found.startswith(machines[target.split("-v", maxsplit=1)[0].removesuffix("-windows")])
+        assert found.startswith(machines[re.split(r"-v|\+|-windows", target)[0]])
     else:
         system = "web" if target == WASM else "macos" if target.endswith("-macos") else "linux"
         assert found.startswith(begins[system])

@@ -15,11 +15,9 @@ from tract_cpu.native.objects import address_of
 from tract_llvm.isa import ISAS, Isa, of_this_machine
 from tract_llvm.language.function import Function
 from tract_llvm.language.types import F64, INDEX, POINTER
-from tract_llvm.llvm import binding
 from tract_llvm.objects import linker, target
 from tract_llvm.objects.library import module_text
 from tract_llvm.objects.linker import CannotLink, linked
-from tract_llvm.processor import features
 
 NEON = next(one for one in ISAS if one.name == "neon")
 HERE = of_this_machine()[-1] if of_this_machine() else None
@@ -105,24 +103,6 @@ def test_a_function_that_no_library_has_is_an_error_before_anything_runs() -> No
 
     with pytest.raises(CannotLink, match="no function 'there_is_no_such_function'"):
         linked([("one", target.object_code(module_text(emit), HERE))])
-
-
-@needs_elf
-def test_features_are_those_that_llvm_finds() -> None:
-    wanted = {name for isa in ISAS for name in isa.needs}
-    by_llvm = dict(binding().get_host_cpu_features())
-    assert {name: features().get(name, False) for name in wanted} == {name: by_llvm.get(name, False) for name in wanted}
-
-
-def test_where_the_system_lists_no_features_llvm_is_asked(tmp_path: Path) -> None:
-    (tmp_path / "cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\n")
-    assert features(tmp_path / "cpuinfo") == features(tmp_path / "none") == dict(binding().get_host_cpu_features())
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="such a file is Linux's")
-def test_features_have_the_names_of_llvm(tmp_path: Path) -> None:
-    (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu avx2 avx512_vnni\n\nflags\t\t: more\n")
-    assert features(tmp_path / "cpuinfo") == {"fpu": True, "avx2": True, "avx512vnni": True}
 
 
 WARM = """

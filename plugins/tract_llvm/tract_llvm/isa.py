@@ -39,7 +39,8 @@ class Isa:
     """One instruction set.
 
     ``architecture``: as LLVM calls it. ``processor`` and ``features``: what LLVM may use. ``needs``: features that the
-    processor must have, as LLVM names them. ``vector_bytes``: of one register; ``registers``: how many there are.
+    processor must have, as LLVM names them. ``vector_bytes``: of one register; ``registers``: how many kernels fill, of
+    those that there are: where instructions read no factor from memory, some are left for factors on their way.
     ``masks_bits``: the narrowest elements of which parts of a vector are read and written at the price of the whole.
     ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats;
     ``rounds``: whether one rounds floats to integers; ``scales``: the intrinsics of LLVM that multiply a register of
@@ -116,6 +117,37 @@ _AVX512_BF16: Final = replace(
     dots=(*_VNNI, _BF16),
 )
 
+_SDOT, _UDOT, _USDOT = (
+    Dot(f"aarch64.neon.{name}.v4i32.v16i8", 4, left, right, "i32")
+    for name, left, right in (("sdot", "i8", "i8"), ("udot", "u8", "u8"), ("usdot", "u8", "i8"))
+)
+_BFDOT: Final = Dot("aarch64.neon.bfdot.v4f32.v8bf16", 2, "bf16", "bf16", "f32")
+
+_NEON: Final = Isa(
+    "neon",
+    "aarch64",
+    "generic",
+    "+neon",
+    (),
+    16,
+    28,
+    masks_bits=_NEVER,
+    fma=True,
+    half=True,
+    rounds=True,
+    scales=(),
+    dots=(),
+    pause=("aarch64.hint", 1),
+)
+_NEON_DOT: Final = replace(_NEON, name="neondot", features="+neon,+dotprod", needs=("dotprod",), dots=(_SDOT, _UDOT))
+_NEON_I8MM: Final = replace(
+    _NEON_DOT,
+    name="neoni8mm",
+    features="+neon,+dotprod,+i8mm,+bf16",
+    needs=("dotprod", "i8mm", "bf16"),
+    dots=(_SDOT, _UDOT, _USDOT, _BFDOT),
+)
+
 ISAS: Final = (
     Isa(
         "sse2",
@@ -152,22 +184,9 @@ ISAS: Final = (
     _AVX512,
     _AVX512_VNNI,
     _AVX512_BF16,
-    Isa(
-        "neon",
-        "aarch64",
-        "generic",
-        "+neon",
-        (),
-        16,
-        32,
-        masks_bits=_NEVER,
-        fma=True,
-        half=True,
-        rounds=True,
-        scales=(),
-        dots=(),
-        pause=("aarch64.hint", 1),
-    ),
+    _NEON,
+    _NEON_DOT,
+    _NEON_I8MM,
 )
 """From the plainest to the best of each architecture."""
 

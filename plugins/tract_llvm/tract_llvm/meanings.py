@@ -45,9 +45,9 @@ def _multiplied(left: Array, right: Array) -> Array:
 
 
 def _multiplied_onto(left: Array, right: Array, sums: Array) -> Array:
-    """VPDPBUSD, VPDPWSSD: the products of neighbours are added to sums, which wrap around.
+    """VPDPBUSD, VPDPWSSD, SDOT, UDOT, USDOT: the products of neighbours are added to sums, which wrap around.
 
-    SDM, under these names; what saturates are others, VPDPBUSDS and VPDPWSSDS.
+    SDM and Arm, under these names; what saturates are others, VPDPBUSDS and VPDPWSSDS.
     """
     return _wrapped((left.astype(np.int64) * right).sum(axis=1) + sums)
 
@@ -73,6 +73,34 @@ def _dots_of_bf16(left: Array, right: Array, sums: Array) -> Array:
             is_tiny = np.abs(exact) < NORMAL * (1 - 2.0**-25)
             total = np.where(is_tiny, np.copysign(np.float32(0), rounded), rounded)
     return total
+
+
+def _dots_of_bf16_to_odd(left: Array, right: Array, sums: Array) -> Array:
+    """BFDOT: both products are added, then they are added to a sum; each result is rounded to odd.
+
+    That is: cut off to 24 digits, the last of which is 1 where anything was lost. Overflow is infinite. Subnormal
+    factors, sums and results are taken for zero. Arm, "BFDOT (vector)", and its "BFDotAdd" where FPCR.EBF is 0.
+    """
+    with np.errstate(all="ignore"):
+        a, b = (_float_of_upper(one).astype(np.float64) for one in (left, right))
+        first, second = _to_odd(a * b).T
+        return _sum_to_odd(_without_subnormal(sums), _sum_to_odd(first, second))
+
+
+def _sum_to_odd(a: Array, b: Array) -> Array:
+    """A sum of two f32. In f64 it is rounded to odd too, which leaves the digits behind those of f32 not all zero."""
+    wide, other = a.astype(np.float64), b.astype(np.float64)
+    total = wide + other
+    of_other = total - wide
+    lost = (wide - (total - of_other)) + (other - of_other)
+    is_even = total.view(np.uint64) & 1 == 0
+    return _to_odd(np.where((np.abs(lost) > 0) & is_even, np.nextafter(total, np.copysign(np.inf, lost)), total))
+
+
+def _to_odd(exact: Array) -> Array:
+    bits, behind = exact.view(np.uint64), np.uint64(2**29 - 1)
+    odd = (bits & ~behind | np.where(bits & behind, behind + np.uint64(1), np.uint64(0))).view(np.float64)
+    return _without_subnormal(np.where(np.isnan(exact), np.nan, odd).astype(np.float32))
 
 
 def _float_of_upper(bits: Array) -> Array:
@@ -121,6 +149,10 @@ MEANINGS: Final[Mapping[str, Callable[..., Array]]] = {
     "x86.avx512.vpdpbusd.512": _multiplied_onto,
     "x86.avx512.vpdpwssd.512": _multiplied_onto,
     "x86.avx512bf16.dpbf16ps.512": _dots_of_bf16,
+    "aarch64.neon.sdot.v4i32.v16i8": _multiplied_onto,
+    "aarch64.neon.udot.v4i32.v16i8": _multiplied_onto,
+    "aarch64.neon.usdot.v4i32.v16i8": _multiplied_onto,
+    "aarch64.neon.bfdot.v4f32.v8bf16": _dots_of_bf16_to_odd,
     "x86.avx512.mask.scalef.ps.512": scaled,
     "x86.avx512.mask.scalef.pd.512": scaled,
     "x86.avx512.vpermi2var.hi.512": picked,

@@ -62,6 +62,8 @@ _PROCESSORS: Final[Mapping[str, str]] = {
     "x86-64-v4": "avx512",
     "x86-64-v4-vnni": "avx512vnni",
     "aarch64": "neon",
+    "aarch64+dotprod": "neondot",
+    "aarch64+i8mm+bf16": "neoni8mm",
 }
 """The instruction sets of processors, by the names that compilers have for these."""
 

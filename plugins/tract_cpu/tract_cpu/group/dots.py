@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from tract_llvm.isa import Dot, Isa
 from tract_llvm.language.types import ElementType, other_sign
@@ -57,7 +58,12 @@ def grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums: Elem
 
 
 def _groupings(dots: Sequence[Dot]) -> Iterator[DotGrouping]:
-    for dot in dots:
-        both = [DotGrouping(one) for one in ((dot,) if dot.left == dot.right else (dot, dot.other_way()))]
+    """Of those that sum as many products at once, the ones first that take factors as they are."""
+    for _, of_a_size in groupby(dots, key=lambda dot: dot.group):
+        both = [DotGrouping(one) for dot in of_a_size for one in _both_ways(dot)]
         yield from both
         yield from (replace(one, flips=True) for one in both if one.left.kind != "f")
+
+
+def _both_ways(dot: Dot) -> Sequence[Dot]:
+    return (dot,) if dot.left == dot.right else (dot, dot.other_way())

@@ -24,7 +24,7 @@ _ROUNDED_TO_NORMAL: Final = _NORMAL * (1 - 2.0**-25)
 def dots(dot: Dot, left: Value, right: Value, sums: Value) -> Value:
     """As `Function.dots`."""
     if dot.sums == F32.name:
-        return _dots_of_bf16(left, right, sums)
+        return (_dots_of_bf16_to_odd if dot.name.startswith("aarch64") else _dots_of_bf16)(left, right, sums)
     for place in range(dot.group):
         sums = sums + _neighbour(left, dot.left, place) * _neighbour(right, dot.right, place)
     return sums
@@ -50,6 +50,35 @@ def _dots_of_bf16(left: Value, right: Value, sums: Value) -> Value:
         is_tiny = sums.function.intrinsic("fabs", exact) < _ROUNDED_TO_NORMAL
         sums = select(is_tiny, _zero(rounded), rounded)
     return sums
+
+
+def _dots_of_bf16_to_odd(left: Value, right: Value, sums: Value) -> Value:
+    """Both products are added, then they are added to the sum; each result is rounded to odd, or zero if subnormal."""
+    products = [
+        _to_odd(converted(_flushed(a.bits(F32)), F64) * converted(_flushed(b.bits(F32)), F64))
+        for a, b in ((left << 16, right << 16), (left & -0x10000, right & -0x10000))
+    ]
+    return _sum_to_odd(_flushed(sums), _sum_to_odd(*products))
+
+
+def _sum_to_odd(a: Value, b: Value) -> Value:
+    """What f64 loses of a sum is added apart, to make its last digit 1: rounding to f32 notices then."""
+    a, b = converted(a, F64), converted(b, F64)
+    total = a + b
+    of_b = total - a
+    lost = (a - (total - of_b)) + (b - of_b)
+    bits = total.bits(I64)
+    is_even = (a.function.intrinsic("fabs", lost) > 0) & (bits & 1).equals(0)
+    up_or_down = (lost.bits(I64) ^ bits) >> 63 | 1
+    return _to_odd(a.function.select(is_even, bits + up_or_down, bits).bits(F64))
+
+
+def _to_odd(exact: Value) -> Value:
+    """The f32 with the digits that it has room for, the last of which is 1 where there are more."""
+    select, bits, last = exact.function.select, exact.bits(I64), 1 << 29
+    cut = bits & -last
+    rounded = converted(select((bits & (last - 1)).equals(0), cut, cut | last).bits(F64), F32)
+    return select(exact.function.intrinsic("fabs", exact) < _NORMAL, _zero(rounded), rounded)
 
 
 def _flushed(x: Value) -> Value:

@@ -1,0 +1,115 @@
+"""What kernels for ARM tell the processor where bytes and bf16 are multiplied, counted in the assembly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from test_dots import attention, convolution, values
+from test_other_processors import sums_of, written
+from tract_cpu.compile import Target, program_of
+from tract_cpu.kernels.attention import AttentionPlan
+from tract_cpu.kernels.conv import ConvPlan
+from tract_cpu.kernels.kernel import KernelPlan
+from tract_cpu.kernels.matmul import MatMulPlan
+from tract_cpu.program.program import NativeStep
+from tract_llvm.isa import ISAS, Isa
+
+from tract_core.data import DatumType
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.einsum import EinSum
+
+NAMED = {isa.name: isa for isa in ISAS if isa.architecture == "aarch64"}
+
+TYPES = {"u8": "u1", "i8": "i1"}
+
+EXPECTED = {
+    "neondot": {("u8", "u8"): "udot", ("u8", "i8"): "sdot", ("i8", "u8"): "udot", ("i8", "i8"): "sdot"},
+    "neoni8mm": {("u8", "u8"): "udot", ("u8", "i8"): "usdot", ("i8", "u8"): "usdot", ("i8", "i8"): "sdot"},
+}
+"""By the types of data and weights. Without ``usdot``, the signs of data are turned over."""
+
+
+def product(left: str, right: str) -> TypedModel:
+    """One with weights, and one of two inputs."""
+    model = TypedModel()
+    acc = DatumType.F32 if left == "bf16" else DatumType.I32
+    x = model.add_source("x", parse_typed_fact(f"M,64,{left}", model.symbols))
+    y = model.add_source("y", parse_typed_fact(f"64,N,{right}", model.symbols))
+    weights = np.ones((64, 40), DatumType[right.upper()].numpy)
+    if right != "bf16":
+        weights = values(TYPES[right], (64, 40), 0)
+    op = EinSum(AxesMapping.parse("mk,kn->mn"), acc)
+    (first,) = model.wire_node("first", op, [x, model.add_const("w", weights)])
+    model.set_outputs([first, *model.wire_node("second", op, [x, y])])
+    return model
+
+
+def convolved(left: str, right: str) -> TypedModel:
+    op, shape, kernel = convolution((64, 64, 2), kernel=(5, 5), size=(14, 14))
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(",".join([*map(str, shape), left])))
+    bf16 = DatumType.BF16.numpy
+    weights = np.ones(kernel, bf16) if right == "bf16" else values(TYPES[right], kernel, 0)
+    bias = np.ones(kernel[0], bf16 if right == "bf16" else "i4")
+    model.set_outputs(model.wire_node("conv", op, [x, model.add_const("w", weights), model.add_const("b", bias)]))
+    return model
+
+
+def kernels_of(model: TypedModel, isa: Isa) -> Sequence[KernelPlan]:
+    steps = program_of(model, Target(isa)).steps
+    return [step.kernel for step in steps if isinstance(step, NativeStep)]
+
+
+def products_of(models: Sequence[TypedModel], isa: Isa) -> Iterator[MatMulPlan | ConvPlan]:
+    for model in models:
+        found = [one for one in kernels_of(model, isa) if isinstance(one, MatMulPlan | ConvPlan)]
+        assert found
+        yield from found
+
+
+def innermost(text: str, instruction: str) -> list[str]:
+    """The instructions of the block that has most of these."""
+    blocks = re.split(r"^\.L\w+:.*$", text, flags=re.MULTILINE)
+    return max(blocks, key=lambda block: counted(block.splitlines(), instruction)).splitlines()
+
+
+def counted(lines: Sequence[str], instruction: str) -> int:
+    return sum(bool(re.match(rf"\s+{instruction}\s+v\d+\.", line)) for line in lines)
+
+
+def of_pairs() -> Iterator[tuple[str, str, str, str]]:
+    for name, expected in EXPECTED.items():
+        for (left, right), instruction in expected.items():
+            yield name, left, right, instruction
+    yield "neoni8mm", "bf16", "bf16", "bfdot"
+
+
+@pytest.mark.parametrize(("name", "left", "right", "instruction"), list(of_pairs()), ids=str)
+def test_every_sum_of_a_tile_is_one_instruction_in_each_step(name, left, right, instruction) -> None:
+    """And nothing is multiplied besides, nor is there a sum without a register."""
+    for plan in products_of([product(left, right), convolved(left, right)], NAMED[name]):
+        inner = innermost(written(plan, NAMED[name]), instruction)
+        count = counted(inner, instruction)
+        assert count >= sums_of(plan)
+        assert count % sums_of(plan) == 0
+        assert not any(re.match(r"\s+(\w*mul|\w*mla|\w*mlal2?)\s+v", line) for line in inner)
+        assert not any(re.match(r"\s+mov\s+v|.*\[sp", line) for line in inner)
+
+
+@pytest.mark.parametrize("name", ["neon", "neondot"])
+def test_processors_without_these_are_told_no_such_thing(name) -> None:
+    models = [product("u8", "i8"), convolved("i8", "i8"), product("bf16", "bf16")]
+    missing = {"neon": "[su]+dot|bfdot", "neondot": "usdot|bfdot"}[name]
+    for plan in products_of(models, NAMED[name]):
+        assert not re.search(rf"^\s+({missing})\s", written(plan, NAMED[name]), re.MULTILINE)
+
+
+def test_scores_of_attention_in_bf16_are_sums_of_pairs() -> None:
+    isa = NAMED["neoni8mm"]
+    (plan,) = (one for one in kernels_of(attention(40, 64, 64, 33), isa) if isinstance(one, AttentionPlan))
+    assert counted(innermost(written(plan, isa), "bfdot"), "bfdot") >= 8

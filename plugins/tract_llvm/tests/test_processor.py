@@ -1,0 +1,72 @@
+"""What is known of the processor of this machine, and how systems say it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tract_llvm.isa import ISAS
+from tract_llvm.llvm import binding
+from tract_llvm.processor import ARM_FEATURES, features, features_by_bits, features_by_name
+
+on_x86 = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="so does Linux on x86-64 only"
+)
+
+
+@on_x86
+def test_features_are_those_that_llvm_finds() -> None:
+    wanted = {name for isa in ISAS for name in isa.needs}
+    by_llvm = dict(binding().get_host_cpu_features())
+    assert {name: features().get(name, False) for name in wanted} == {name: by_llvm.get(name, False) for name in wanted}
+
+
+@on_x86
+def test_where_the_system_lists_no_features_llvm_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\n")
+    assert features(tmp_path / "cpuinfo") == features(tmp_path / "none") == dict(binding().get_host_cpu_features())
+
+
+@on_x86
+def test_features_have_the_names_of_llvm(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu avx2 avx512_vnni\n\nflags\t\t: more\n")
+    assert features(tmp_path / "cpuinfo") == {"fpu": True, "avx2": True, "avx512vnni": True}
+
+
+@pytest.mark.skipif(platform.machine() != "aarch64" or sys.platform != "linux", reason="it is Linux's on ARM")
+def test_features_of_arm_are_those_of_the_processor() -> None:
+    """That of this test run has a name where it is emulated."""
+    known = {"cortex-a72": set(), "neoverse-n1": {"dotprod"}, "max": {"dotprod", "i8mm", "bf16"}}
+    found = {name for name, has in features().items() if has}
+    assert found == known.get(os.environ.get("ARM_CPU", ""), found)
+    assert found <= ARM_FEATURES.keys()
+
+
+def test_every_feature_that_sets_for_arm_need_is_asked_for() -> None:
+    assert ARM_FEATURES.keys() == {name for isa in ISAS if isa.architecture == "aarch64" for name in isa.needs}
+
+
+@pytest.mark.parametrize("name", ARM_FEATURES)
+def test_linux_says_it_by_bits(name: str) -> None:
+    one = ARM_FEATURES[name]
+    found = features_by_bits(lambda vector: (vector.value == one.vector) << one.bit)
+    assert found == {other: other == name for other in ARM_FEATURES}
+
+
+@pytest.mark.parametrize("name", ARM_FEATURES)
+def test_apple_says_it_by_name(name: str) -> None:
+    """0 or 1, or that it does not know the name."""
+
+    def sysctlbyname(asked: bytes, found: Any, size: Any, _: None, __: Any) -> int:
+        place = ctypes.cast(found, ctypes.POINTER(ctypes.c_int))
+        length = ctypes.cast(size, ctypes.POINTER(ctypes.c_size_t))
+        assert length[0] == ctypes.sizeof(ctypes.c_int)
+        place[0] = asked == f"hw.optional.arm.{ARM_FEATURES[name].apple}".encode()
+        return -1 if asked.endswith(b"BF16") and name != "bf16" else 0
+
+    assert features_by_name(sysctlbyname) == {other: other == name for other in ARM_FEATURES}
