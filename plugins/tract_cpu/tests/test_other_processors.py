@@ -8,6 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from tract_cpu.compile import program_of
+from tract_cpu.kernels.code import code_of
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
 from tract_cpu.kernels.matmul import MatMulPlan
@@ -19,7 +20,8 @@ from tract_llvm.isa import ISAS, Isa
 from tract_llvm.language.function import Function
 from tract_llvm.language.types import F32, INDEX, POINTER
 from tract_llvm.objects.library import module_text
-from tract_llvm.objects.target import assembly
+from tract_llvm.objects.linker import linked
+from tract_llvm.objects.target import assembly, object_code
 
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
@@ -90,6 +92,15 @@ def test_kernels_for_neon_call_nothing_that_is_not_there(neon) -> None:
         for plan in plans[:: max(len(plans) // OF_EACH_KIND, 1)]:
             called = set(re.findall(r"^\s+bl?\s+([A-Za-z_]\w*)", written(plan, NEON), re.MULTILINE))
             assert called <= {"memset", "memcpy"}, (name, plan_text(plan))
+
+
+def test_kernels_for_arm_are_linked_without_llvm(neon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not to be called: this processor may be another."""
+    monkeypatch.setattr("tract_llvm.objects.linker.platform.machine", lambda: "aarch64")
+    monkeypatch.setattr("tract_llvm.objects.linker._tell_of_writes", lambda *_: None)
+    codes = [code_of(one, NEON) for plans in neon.values() for one in plans[:: max(len(plans) // OF_EACH_KIND, 1)]]
+    found = linked([(one.name, object_code(module_text(one.emit), NEON)) for one in codes])
+    assert len(found) == len(codes) > 3 * OF_EACH_KIND
 
 
 def sums_of(plan: MatMulPlan | ConvPlan | WinogradPlan) -> int:

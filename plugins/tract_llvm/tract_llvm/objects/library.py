@@ -12,7 +12,8 @@ from tract_core.cache.cache import Cache, Key, cache_here
 from tract_core.frozen import frozen
 from tract_core.limits import check_time
 from tract_llvm.llvm import LOCK, ir
-from tract_llvm.objects.linker import CannotLink, Linked, linked
+from tract_llvm.objects.linker import Linked, linked
+from tract_llvm.objects.relocations import CannotLink
 
 if TYPE_CHECKING:
     from tract_llvm.isa import Isa

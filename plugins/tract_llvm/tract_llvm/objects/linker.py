@@ -1,51 +1,46 @@
 """Object files become functions in memory without LLVM, which takes as long to load, and as much memory, as a model.
 
 Kernels call each other by addresses that they are told, so little is left to do: code has to find its constants, and
-functions of the C library. What is read is the format ELF for x86-64, as LLVM writes it for code that may lie anywhere.
-Where anything else is in a file, or it has another format, `CannotLink` says so, and it is left to LLVM.
+functions of the C library. What is read is the format ELF, as LLVM writes it for code that may lie anywhere, for the
+processors of `tract_llvm.objects.relocations`. Where anything else is in a file, or it has another format, `CannotLink`
+says so, and it is left to LLVM.
 
-Source: System V ABI, chapter 4, and its supplement for AMD64, section 4.4.
+Source: System V ABI, chapter 4.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import platform
 import sys
 from collections.abc import Sequence
 from functools import cache
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
+from tract_llvm.objects.relocations import MACHINES, CannotLink, Machine
+
 ALIGNMENT: Final = 64
 """Each section begins where a line of the cache does, at least."""
 
 _HEAD: Final = b"\x7fELF\x02\x01\x01"
 """Addresses of 64 bits, the lowest byte first."""
-_OBJECT, _X86_64 = 1, 62
-"""The type of the file, and the processor."""
+_OBJECT: Final = 1
+"""The type of the file."""
 _CONTENT, _SYMBOLS, _RELOCATIONS = 1, 2, 4
 """Types of sections."""
 _WRITTEN, _LOADED, _OF_THREADS = 1, 2, 0x400
 """Flags of sections."""
-_RELATIVE, _CALL = 2, 4
-"""Kinds of relocations, `R_X86_64_PC32` and `R_X86_64_PLT32`: how far it is from there to a symbol, in 32 bits."""
-
 _FILE: Final = Struct("<16sHHIQQQIHHHHHH")
 _SECTION: Final = Struct("<IIQQQQIIQQ")
 _SYMBOL: Final = Struct("<IBBHQQ")
 _RELOCATION: Final = Struct("<QIIq")
-_DISTANCE: Final = Struct("<i")
-_JUMP: Final = Struct("<6sxxQ")
-_JUMP_THERE: Final = b"\xff\x25\2\0\0\0"
-"""Jumps to the address that follows two bytes later: libraries may be further away than 32 bits can tell."""
+_WORD: Final = Struct("<I")
+_JUMP: Final = Struct("<8sQ")
 
 _EXECUTED: Final = 1 | 4
 """`PROT_READ | PROT_EXEC`: nobody can write to what is executed."""
-
-
-class CannotLink(Exception):
-    """What is in an object file, or on this system, is left to LLVM."""
 
 
 class Linked(NamedTuple):
@@ -60,8 +55,11 @@ def linked(objects: Sequence[tuple[str, bytes]]) -> list[Linked]:
     """The functions of these names, each out of its object file, in one piece of memory. Raises CannotLink."""
     if sys.platform != "linux":
         raise CannotLink(f"the system is {sys.platform}")
+    machine = MACHINES.get(platform.machine())
+    if machine is None:
+        raise CannotLink(f"the processor is of type {platform.machine()}")
     try:
-        files = [_Object(code) for _, code in objects]
+        files = [_Object(code, machine) for _, code in objects]
         end = 0
         for file in files:
             end = file.place(end)
@@ -72,6 +70,8 @@ def linked(objects: Sequence[tuple[str, bytes]]) -> list[Linked]:
     except (error, OSError, UnicodeDecodeError, ValueError) as damage:  # as the file ends where more is expected
         raise CannotLink(f"{damage}") from damage
     begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    if not machine.sees_writes:
+        _tell_of_writes(begin, begin + end)
     if _c_library().mprotect(ctypes.c_void_p(begin), ctypes.c_size_t(end), _EXECUTED):
         raise CannotLink("the system refuses to execute what was written to memory")
     return [Linked(begin + place, size, memory) for place, size in found]
@@ -107,11 +107,11 @@ class _Relocation(NamedTuple):
 class _Object:
     """One object file, and where its parts lie, by places in the memory of all of them."""
 
-    def __init__(self, code: bytes) -> None:
-        self._code = code
-        _, type_, machine, _, _, _, sections, _, _, _, _, _, count, _ = _FILE.unpack_from(code)
-        if not code.startswith(_HEAD) or (type_, machine) != (_OBJECT, _X86_64):
-            raise CannotLink("it is no object file for x86-64")
+    def __init__(self, code: bytes, machine: Machine) -> None:
+        self._code, self._machine = code, machine
+        _, type_, number, _, _, _, sections, _, _, _, _, _, count, _ = _FILE.unpack_from(code)
+        if not code.startswith(_HEAD) or (type_, number) != (_OBJECT, machine.number):
+            raise CannotLink("it is no object file for this processor")
         self._sections = [_Section(*row) for row in _SECTION.iter_unpack(self._part(sections, count * _SECTION.size))]
         (table,) = [one for one in self._sections if one.type == _SYMBOLS]
         names = self._content(self._sections[table.link])
@@ -149,7 +149,8 @@ class _Object:
                 end = self._places[number] + section.size
         for _, relocation in self._relocations:
             number = relocation.symbol
-            if relocation.kind == _CALL and not self._symbols[number].section and number not in self._jumps:
+            calls = relocation.kind in self._machine.calls and not self._symbols[number].section
+            if calls and number not in self._jumps:
                 self._jumps[number] = -(-end // _JUMP.size) * _JUMP.size
                 end = self._jumps[number] + _JUMP.size
         return end
@@ -160,12 +161,14 @@ class _Object:
             content = self._content(self._sections[number])
             memory[place : place + len(content)] = content
         for number, place in self._jumps.items():
-            _JUMP.pack_into(memory, place, _JUMP_THERE, _function_of_library(self._symbols[number].name))
+            _JUMP.pack_into(memory, place, self._machine.jump, _function_of_library(self._symbols[number].name))
         for section, relocation in self._relocations:
-            if relocation.kind not in (_RELATIVE, _CALL):
+            fit = self._machine.fits.get(relocation.kind)
+            if fit is None:
                 raise CannotLink(f"it has a relocation of kind {relocation.kind}")
-            place = self._places[section] + relocation.offset
-            _DISTANCE.pack_into(memory, place, self._target(relocation.symbol) + relocation.addend - place)
+            place, target = self._places[section] + relocation.offset, self._target(relocation.symbol)
+            (word,) = _WORD.unpack_from(memory, place)
+            _WORD.pack_into(memory, place, fit(word, place, target + relocation.addend))
 
     def _target(self, number: int) -> int:
         symbol = self._symbols[number]
@@ -191,6 +194,16 @@ def _function_of_library(name: str) -> int:
     if not found:
         raise CannotLink(f"there is no function {name!r}")
     return found
+
+
+def _tell_of_writes(begin: int, end: int) -> None:
+    """Have the processor read code anew between two addresses. GCC's library has this for every processor."""
+    try:
+        clear = ctypes.CDLL("libgcc_s.so.1")["__clear_cache"]
+    except (OSError, AttributeError) as missing:
+        raise CannotLink(f"nothing tells the processor what was written: {missing}") from missing
+    clear.restype = None
+    clear(ctypes.c_void_p(begin), ctypes.c_void_p(end))
 
 
 @cache
