@@ -58,3 +58,11 @@ class LinkedObject:
 def _like(fact: Any) -> np.ndarray:
     shape = [evaluate(size, {}) for size in fact.shape]
     return np.empty(shape, fact.datum_type.storage.numpy)
+
+
+def same(found: Sequence[np.ndarray] | None, wanted: Sequence[np.ndarray]) -> None:
+    """They are the same to the bit."""
+    assert found is not None
+    for one, other in zip(found, wanted, strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        assert one.tobytes() == np.ascontiguousarray(other).tobytes()

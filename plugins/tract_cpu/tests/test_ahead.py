@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from bench_networks import WORKLOADS, Workload, small_network
-from linked_objects import LinkedObject
+from linked_objects import LinkedObject, same
 from portable_models import EXAMPLES, Example
 from tract_cpu.ahead.header import header_text
 from tract_cpu.ahead.object_file import CompiledModel, compile_model
@@ -49,21 +47,6 @@ def of_op(op: TypedOp, *facts: str) -> TypedModel:
     inputs = [model.add_source(f"x{n}", parse_typed_fact(fact, model.symbols)) for n, fact in enumerate(facts)]
     model.set_outputs(model.wire_node("op", op, inputs))
     return model
-
-
-def same(found: Sequence[np.ndarray] | None, wanted: Sequence[np.ndarray]) -> None:
-    assert found is not None
-    for one, other in zip(found, wanted, strict=True):
-        assert (one.shape, one.dtype) == (other.shape, other.dtype)
-        assert one.tobytes() == np.ascontiguousarray(other).tobytes()
-
-
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.name)
-def test_networks_give_what_the_runtime_gives(workload: Workload) -> None:
-    typed, given = small_network(workload)
-    linked, state = LinkedObject.of(typed), CpuPlan(typed, chosen("")).spawn()
-    for _ in range(2):
-        same(linked.run(*given), state.run(given))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
