@@ -107,8 +107,39 @@ def test_dots_are_what_is_said_of_them(isa: Isa) -> None:
         same(on_dot(elements, one.other_way(), right, left, sums), wanted)
 
 
+SQUARES = [one for one in ALL if any(dot.square for dot in one.values[0].dots)]
+
+
+@pytest.mark.parametrize("isa", SQUARES)
+def test_squares_are_what_is_said_of_them(isa: Isa) -> None:
+    elements = ElementRunner(isa)
+    for dot in (one for one in isa.dots if one.square):
+        left, right, sums = groups(dot, "left", 0), groups(dot, "right", 20), sums_of(dot)
+
+        def emit(left: Value, right: Value, sums: Value, dot: Dot = dot) -> Value:
+            return sums.function.squares(dot, left, right, sums)
+
+        same(elements(emit, (left, right, sums), sums.dtype, 4), meanings.squares(dot, left, right, sums))
+        turned = dot.other_way()
+        found = elements(lambda *given, dot=turned: emit(*given, dot), (right, left, sums), sums.dtype, 4)
+        same(found, meanings.squares(turned, right, left, sums))
+
+
+@pytest.mark.parametrize("dot", [one for one in DOTS if one.square], ids=lambda dot: dot.name)
+def test_squares_are_two_dots_each_to_the_bit(dot: Dot) -> None:
+    left, right, sums = groups(dot, "left", 0), groups(dot, "right", 20), sums_of(dot)
+    found = meanings.squares(dot, left, right, sums).reshape(-1, 2, 2)
+    rows, columns, wanted = (one.reshape(-1, 2, 2) for one in (left, right, sums))
+    for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        total = wanted[:, row, column]
+        for group in (0, 1):
+            total = meanings.dots(dot, rows[:, row, group], columns[:, column, group], total)
+        same(found[:, row, column], total)
+
+
 def test_every_instruction_has_a_meaning_and_no_other_has() -> None:
-    named = {name for isa in ISAS for name in (*(dot.name for dot in isa.dots), *isa.scales, isa.picks) if name}
+    of_dots = {name for isa in ISAS for dot in isa.dots for name in (dot.name, dot.square)}
+    named = {name for isa in ISAS for name in (*of_dots, *isa.scales, isa.picks) if name}
     assert named == set(meanings.MEANINGS)
 
 

@@ -18,7 +18,9 @@ class Dot:
     """An instruction that sums the products of neighbours: ``group`` of them, which take the bits of a sum.
 
     ``name``: the intrinsic of LLVM. ``left``, ``right``: the names of the factors' types; ``sums``: that of the sums'.
-    ``adds``: whether it adds to given sums. ``turned``: whether it takes the right factors first.
+    ``adds``: whether it adds to given sums. ``turned``: whether it takes the right factors first. ``square``: the
+    intrinsic that has four sums in a register of 128 bits, of two rows and two columns, and adds two groups to each of
+    them, one after the other; empty for none.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Dot:
     sums: str
     adds: bool = True
     turned: bool = False
+    square: str = ""
 
     def other_way(self) -> Dot:
         """The same for factors that changed places."""
@@ -145,7 +148,12 @@ _NEON_I8MM: Final = replace(
     name="neoni8mm",
     features="+neon,+dotprod,+i8mm,+bf16",
     needs=("dotprod", "i8mm", "bf16"),
-    dots=(_SDOT, _UDOT, _USDOT, _BFDOT),
+    dots=(
+        replace(_SDOT, square="aarch64.neon.smmla.v4i32.v16i8"),
+        replace(_UDOT, square="aarch64.neon.ummla.v4i32.v16i8"),
+        replace(_USDOT, square="aarch64.neon.usmmla.v4i32.v16i8"),
+        replace(_BFDOT, square="aarch64.neon.bfmmla"),
+    ),
 )
 
 ISAS: Final = (

@@ -39,6 +39,33 @@ def dots(dot: Dot, left: Array, right: Array, sums: Array) -> Array:
     return _wrapped(MEANINGS[dot.name](first, second).astype(np.int64) + sums)
 
 
+def squares(dot: Dot, left: Array, right: Array, sums: Array) -> Array:
+    """What `Function.squares` gives, [lanes], by squares of four. ``left``, ``right``: as of `dots`."""
+    rows, columns = (one.reshape(-1, 2, 2) for one in (left, right))
+    factors = [
+        np.ascontiguousarray(one).view(_TYPES[name]).reshape(-1, 2, 2 * dot.group)
+        for one, name in ((rows, dot.left), (columns, dot.right))
+    ]
+    first, second = factors[::-1] if dot.turned else factors
+    return MEANINGS[dot.square](first, second, sums.reshape(-1, 2, 2)).reshape(-1)
+
+
+def _squares_of_integers(first: Array, second: Array, sums: Array) -> Array:
+    """SMMLA, UMMLA, USMMLA: two rows of eight times two others, added to sums, which wrap around. Arm, "SMMLA"."""
+    return _wrapped(np.einsum("nik,njk->nij", first.astype(np.int64), second.astype(np.int64)) + sums)
+
+
+def _squares_of_bf16(first: Array, second: Array, sums: Array) -> Array:
+    """BFMMLA: as by BFDOT for the first pair of each row and column, then for the second. Arm, "BFMMLA"."""
+    shape = sums.shape
+    total = sums.reshape(-1)
+    for pair in (slice(2), slice(2, 4)):
+        left, right = first[:, :, None, pair], second[:, None, :, pair]
+        left, right = (np.broadcast_to(one, (*shape, 2)).reshape(-1, 2) for one in (left, right))
+        total = _dots_of_bf16_to_odd(left, right, total)
+    return total.reshape(shape)
+
+
 def _multiplied(left: Array, right: Array) -> Array:
     """PMADDWD: both products of neighbours, added; what is 2**31 becomes -2**31. SDM, "PMADDWD", "VPMADDWD"."""
     return _wrapped((left.astype(np.int64) * right).sum(axis=1))
@@ -153,11 +180,17 @@ MEANINGS: Final[Mapping[str, Callable[..., Array]]] = {
     "aarch64.neon.udot.v4i32.v16i8": _multiplied_onto,
     "aarch64.neon.usdot.v4i32.v16i8": _multiplied_onto,
     "aarch64.neon.bfdot.v4f32.v8bf16": _dots_of_bf16_to_odd,
+    "aarch64.neon.smmla.v4i32.v16i8": _squares_of_integers,
+    "aarch64.neon.ummla.v4i32.v16i8": _squares_of_integers,
+    "aarch64.neon.usmmla.v4i32.v16i8": _squares_of_integers,
+    "aarch64.neon.bfmmla": _squares_of_bf16,
     "x86.avx512.mask.scalef.ps.512": scaled,
     "x86.avx512.mask.scalef.pd.512": scaled,
     "x86.avx512.vpermi2var.hi.512": picked,
 }
-"""By the names of LLVM. Factors of dots: [lanes, group] of their types, bf16 as ``uint16``; all else: [lanes]."""
+"""By the names of LLVM. Factors of dots: [lanes, group] of their types, bf16 as ``uint16``; those of squares: [squares,
+row or column, two groups], and their sums [squares, of the first factor, of the second]; all else: [lanes].
+"""
 
 
 def fused(a: Array, b: Array, c: Array) -> Array:

@@ -94,6 +94,19 @@ class Function(Emitter):
         """Sums plus those of products of neighbours: each number of ``left`` and ``right`` holds so many of them."""
         if self.isa.written_out:
             return _written_out().dots(dot, left, right, sums)
+        found = self._summed(dot, dot.name, left, right, sums)
+        return found if dot.adds else found + sums
+
+    def squares(self, dot: Dot, left: Value, right: Value, sums: Value) -> Value:
+        """As `dots` for all pairs of two rows and two columns, with a `Dot.square`: two groups of each, of four lanes.
+
+        ``sums``: row by row, where the dot is turned column by column.
+        """
+        if self.isa.written_out:
+            return _written_out().squares(dot, left, right, sums)
+        return self._summed(dot, dot.square, left, right, sums)
+
+    def _summed(self, dot: Dot, name: str, left: Value, right: Value, sums: Value) -> Value:
         count = left.lanes * dot.group
         kinds = [ir_neighbours(one, count) for one in map(element_named, (dot.left, dot.right))]
         factors = [self.builder.bitcast(one.ir, kind) for one, kind in zip((left, right), kinds, strict=True)]
@@ -101,9 +114,8 @@ class Function(Emitter):
             factors, kinds = factors[::-1], kinds[::-1]
         if dot.adds:
             factors, kinds = [sums.ir, *factors], [sums.ir.type, *kinds]
-        callee = self.declared(f"llvm.{dot.name}", sums.ir.type, kinds)
-        found = Value(self, self.builder.call(callee, factors), sums.type, sums.lanes)
-        return found if dot.adds else found + sums
+        callee = self.declared(f"llvm.{name}", sums.ir.type, kinds)
+        return Value(self, self.builder.call(callee, factors), sums.type, sums.lanes)
 
     def picked(self, first: Value, second: Value, places: Value) -> Value:
         """The lanes of two registers at such places, those of ``second`` counted on; only the lowest bits count."""

@@ -30,6 +30,18 @@ def dots(dot: Dot, left: Value, right: Value, sums: Value) -> Value:
     return sums
 
 
+def squares(dot: Dot, left: Value, right: Value, sums: Value) -> Value:
+    """As `Function.squares`."""
+    of_rows, of_columns = ((0, 2, 0, 2), (0, 0, 2, 2)) if dot.turned else ((0, 0, 2, 2), (0, 2, 0, 2))
+    for group in range(2):
+        factors = (
+            one.function.shuffled(one, one, [place + group for place in places])
+            for one, places in ((left, of_rows), (right, of_columns))
+        )
+        sums = dots(dot, *factors, sums)
+    return sums
+
+
 def _neighbour(groups: Value, name: str, place: int) -> Value:
     """One integer out of every group."""
     kind = element_named(name)
