@@ -14,10 +14,9 @@ JOBS ?= auto
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
-ARM_CPUS ?= max cortex-a72 neoverse-n1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -66,11 +65,11 @@ demo-torch: $(VENV)/.with-torch ## train a network that reads dialled numbers, a
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(ARGS)
 
-test-arm: $(VENV)/.test ## run the tests of the CPU runtime on emulated processors for 64-bit ARM, ARM_CPUS: hours
-	$(BIN)/python tests/arm/set_up.py
-	for cpu in $(ARM_CPUS); do \
-	  ARM_CPU=$$cpu TRACT_CACHE=.venv-arm/cache .venv-arm/bin/python -m pytest -n $(JOBS) plugins/tract_llvm/tests plugins/tract_cpu/tests $(ARGS) || exit 1; \
-	done
+test-arm: $(VENV)/.test ## run the tests of the CPU runtime on emulated processors for 64-bit ARM: hours
+	$(BIN)/python tests/arm/run.py whole -n $(JOBS) $(ARGS)
+
+test-arm-short: $(VENV)/.test ## run a part of them in minutes, where Debian's packages can be had
+	$(BIN)/python tests/arm/run.py short -n $(JOBS) $(ARGS)
 
 test-cuda: $(VENV)/.test $(VENV)/.cuda ## look at registers of kernels for GPUs, and run the conformance kit on a virtual one
 	$(BIN)/python -m pytest -n $(JOBS) plugins/tract_cuda/tests/kernels/test_static_facts.py plugins/tract_cuda/tests/kernels/test_product_facts.py plugins/tract_cuda/tests/kernels/test_tile_facts.py plugins/tract_cuda/tests/lower/test_registers.py plugins/tract_cuda/tests/driver/test_prototypes.py

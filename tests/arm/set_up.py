@@ -48,7 +48,7 @@ def main() -> int:
         name = next(one.name for one in sorted((root / "usr/bin").glob("python3.*")) if one.name[8:].isdigit())
         libraries = _libraries(name.removeprefix("python"))
     except NotPossible as why:
-        print(f"no Python for ARM here: {why}", file=sys.stderr)  # noqa: T201 # it is a script
+        print(f"no Python for ARM here: {why}", file=sys.stderr)
         return NOT_POSSIBLE
     _link_our_own()
     _write_launcher(emulator, root, name, libraries)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from test_dots import attention, convolution, values
 from test_other_processors import sums_of, written
-from tract_cpu.compile import Target, program_of
+from tract_cpu.compile import program_of
 from tract_cpu.kernels.attention import AttentionPlan
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.program.program import NativeStep
+from tract_cpu.target import Target
 from tract_llvm.isa import ISAS, Isa
 
 from tract_core.data import DatumType
@@ -27,11 +28,14 @@ NAMED = {isa.name: isa for isa in ISAS if isa.architecture == "aarch64"}
 
 TYPES = {"u8": "u1", "i8": "i1"}
 
-EXPECTED = {
+DOTS = {
     "neondot": {("u8", "u8"): "udot", ("u8", "i8"): "sdot", ("i8", "u8"): "udot", ("i8", "i8"): "sdot"},
     "neoni8mm": {("u8", "u8"): "udot", ("u8", "i8"): "usdot", ("i8", "u8"): "usdot", ("i8", "i8"): "sdot"},
 }
 """By the types of data and weights. Without ``usdot``, the signs of data are turned over."""
+DOTS["neoni8mm"]["bf16", "bf16"] = "bfdot"
+SQUARES = {"udot": "ummla", "usdot": "usmmla", "sdot": "smmla", "bfdot": "bfmmla"}
+"""Two rows and two columns at once, of the set that has them."""
 
 
 def product(left: str, right: str) -> TypedModel:
@@ -82,29 +86,32 @@ def counted(lines: Sequence[str], instruction: str) -> int:
     return sum(bool(re.match(rf"\s+{instruction}\s+v\d+\.", line)) for line in lines)
 
 
-def of_pairs() -> Iterator[tuple[str, str, str, str]]:
-    for name, expected in EXPECTED.items():
-        for (left, right), instruction in expected.items():
-            yield name, left, right, instruction
-    yield "neoni8mm", "bf16", "bf16", "bfdot"
+OF_PAIRS = [(name, *pair, dot) for name, expected in DOTS.items() for pair, dot in expected.items()]
 
 
-@pytest.mark.parametrize(("name", "left", "right", "instruction"), list(of_pairs()), ids=str)
-def test_every_sum_of_a_tile_is_one_instruction_in_each_step(name, left, right, instruction) -> None:
-    """And nothing is multiplied besides, nor is there a sum without a register."""
+def is_only(instruction: str, lines: Sequence[str]) -> bool:
+    """Whether nothing else is multiplied, and no sum is without a register, or in changing ones."""
+    others = [line for line in lines if not re.match(rf"\s+{instruction}\s", line)]
+    return not any(re.match(r"\s+(\w*mul|\w*mla|\w*mlal2?)\s+v|\s+mov\s+v\d+\.16b|.*\[sp", line) for line in others)
+
+
+@pytest.mark.parametrize(("name", "left", "right", "dot"), OF_PAIRS, ids=str)
+def test_every_sum_of_a_tile_is_one_instruction_in_each_step(name, left, right, dot) -> None:
+    """In squares, one for two sums in two steps."""
     for plan in products_of([product(left, right), convolved(left, right)], NAMED[name]):
+        squares = name == "neoni8mm" and isinstance(plan, MatMulPlan)
+        instruction = SQUARES[dot] if squares else dot
         inner = innermost(written(plan, NAMED[name]), instruction)
         count = counted(inner, instruction)
         assert count >= sums_of(plan)
         assert count % sums_of(plan) == 0
-        assert not any(re.match(r"\s+(\w*mul|\w*mla|\w*mlal2?)\s+v", line) for line in inner)
-        assert not any(re.match(r"\s+mov\s+v|.*\[sp", line) for line in inner)
+        assert is_only(instruction, inner)
 
 
 @pytest.mark.parametrize("name", ["neon", "neondot"])
 def test_processors_without_these_are_told_no_such_thing(name) -> None:
     models = [product("u8", "i8"), convolved("i8", "i8"), product("bf16", "bf16")]
-    missing = {"neon": "[su]+dot|bfdot", "neondot": "usdot|bfdot"}[name]
+    missing = {"neon": r"[su]+dot|bfdot|\w+mmla", "neondot": r"usdot|bfdot|\w+mmla"}[name]
     for plan in products_of(models, NAMED[name]):
         assert not re.search(rf"^\s+({missing})\s", written(plan, NAMED[name]), re.MULTILINE)
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tract_llvm.elements.expressions import Expression, rounded
-from tract_llvm.isa import Isa
+from tract_llvm.isa import Dot, Isa
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
@@ -30,6 +30,7 @@ from tract_cpu.caches import CACHE_LINE
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
+from tract_cpu.kernels.squares import TOGETHER, SquareSums, interleaved, pairs_of
 from tract_cpu.kernels.transpose import turned_squares
 
 SMALL_TILES: Final = (8, 4, 2, 1)
@@ -44,8 +45,16 @@ SUMS_IN_FLIGHT: Final = 8
 SQUARE: Final = 4
 """Squares of so many groups on each side are turned around together as blocks of the left matrix are packed."""
 
-Factors = Callable[[Value | int, Value], Value]
-"""The left factors of a tile, by row and step."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factors:
+    """The left factors of a tile.
+
+    ``one``: by row and step; ``pairs``: of so many rows, two by two, in a step and the next one, as squares take them.
+    """
+
+    one: Callable[[Value | int, Value], Value]
+    pairs: Callable[[int, Value], list[Value]]
 
 
 @frozen
@@ -70,14 +79,19 @@ class Tile:
         return -(-self.rows // self.lanes) * self.lanes
 
 
-def tile_for(isa: Isa, element: ElementType, columns: Dim | None = None, *, whole: bool = False) -> Tile:
+def tile_for(
+    isa: Isa, element: ElementType, columns: Dim | None = None, *, whole: bool = False, squares: bool = False
+) -> Tile:
     """The tile with the most sums that fit the registers, beside a row of the panel and one element of the left.
 
     ``columns``: how many the result has; where they surely fit a narrower tile, its panel has fewer zeros to read.
-    ``whole``: whether vectors are whole registers, as instructions want that sum products of neighbours.
+    ``whole``: whether vectors are whole registers, as instructions want that sum products of neighbours. ``squares``:
+    whether these have sums of two rows in a register: then all rows of the left are in registers, too.
     """
     vectors = 2
     rows = (isa.registers - vectors - 1) // vectors
+    if squares:
+        rows = TOGETHER * ((isa.registers - vectors) // (TOGETHER * vectors + 1))
     lanes = isa.lanes(element.computed.bits)
     least = lanes if whole else _NARROWEST // element.computed.bits
     while isinstance(columns, int) and columns <= vectors * lanes // 2 and vectors * lanes > least:
@@ -236,15 +250,27 @@ class _Product:
 
     def _packed_factors(self, packed: Buffer) -> Factors:
         """Those of a packed tile."""
+        k, tile, apart = self.k, self.plan.tile, self._apart()
+
+        def pairs(height: int, step: Value) -> list[Value]:
+            lines = [packed.at((step + one) * tile.pitch) for one in range(TOGETHER)]
+            each = ([line.vector(row, tile.lanes) for line in lines] for row in range(0, height, tile.lanes))
+            return [pair for two in each for pair in interleaved(k, *two)][: pairs_of(height)]
+
         if self.plan.turns:
-            return lambda row, step: packed[step * self.plan.tile.pitch + row]
-        apart = self._apart()
-        return lambda row, step: packed.at(apart * row)[step]
+            return Factors(lambda row, step: packed[step * tile.pitch + row], pairs)
+        return Factors(lambda row, step: packed.at(apart * row)[step], pairs)
 
     def _factors(self, at: _Place, first: Value) -> Factors:
         """Those of a tile where they are, from a row on."""
         left = at.left.at(first * self._left_row)
-        return lambda row, step: self._factor(left.at(self._left_row * row), step)
+
+        def pairs(height: int, step: Value) -> list[Value]:
+            rows = [left.at(self._left_row * min(one, height - 1)) for one in range(TOGETHER * pairs_of(height))]
+            both = [self._groups(row, step, TOGETHER) for row in rows]
+            return [self.k.joined(two) for two in zip(both[::2], both[1::2], strict=True)]
+
+        return Factors(lambda row, step: self._factor(left.at(self._left_row * row), step), pairs)
 
     def _share(self, rows: Value) -> Value:
         """How much each tile of a block fetches in a step, so that all of them fetch a panel."""
@@ -345,23 +371,7 @@ class _Product:
             for row in self._rows_of(height, at):
                 for v in range(tile.vectors):
                     row.prefetch(v * tile.lanes)
-        panel, start = at.right, None
-        if plan.grouping is not None and plan.grouping.flips:
-            start = [panel.vector(v * tile.lanes, tile.lanes) for v in range(tile.vectors)]
-            panel = panel.at(tile.columns)
-        sums = Sums(k, tile, plan.sums, height, grouping=plan.grouping, start=start)
-
-        def add(d: Value, to: int) -> None:
-            if fetched is not None:
-                fetched.memory.prefetch(d * fetched.each)
-            places = [d * tile.columns + v * tile.lanes for v in range(tile.vectors)]
-            columns = [panel.vector(one, tile.lanes) for one in places]
-            if plan.grouping is None:
-                columns = [k.convert(one, plan.sums) for one in columns]
-            for one in range(height):
-                sums.add(to, one, left(one, d).splat(tile.lanes), columns)
-
-        totals = sums.along(self._steps, add)
+        totals = self._totals(height, left, at.right, fetched)
         if not plan.pieces:
             self._end(totals, at)
             return
@@ -373,6 +383,50 @@ class _Product:
                         row.put(v * tile.lanes, total, k.mask(self.columns - at.column - v * tile.lanes, tile.lanes))
             with last:
                 self._end(totals, at)
+
+    def _totals(self, height: int, left: Factors, panel: Buffer, fetched: _Fetched | None) -> list[list[Value]]:
+        """The sums of a tile, by rows and vectors."""
+        k, plan, tile, grouping = self.k, self.plan, self.plan.tile, self.plan.grouping
+        starts = range(0, tile.columns, tile.lanes)
+        start = None
+        if grouping is not None and grouping.flips:
+            start, panel = [panel.vector(one, tile.lanes) for one in starts], panel.at(tile.columns)
+
+        def line(step: Value) -> list[Value]:
+            if fetched is not None:
+                fetched.memory.prefetch(step * fetched.each)
+            vectors = [panel.vector(step * tile.columns + one, tile.lanes) for one in starts]
+            return vectors if grouping is not None else [k.convert(one, plan.sums) for one in vectors]
+
+        if grouping is not None and grouping.dot.square and height > 1:
+            return self._in_squares(grouping.dot, height, left, line, start)
+        sums = Sums(k, tile, plan.sums, height, grouping=grouping, start=start)
+
+        def add(step: Value, to: int) -> None:
+            columns = line(step)
+            for one in range(height):
+                sums.add(to, one, left.one(one, step).splat(tile.lanes), columns)
+
+        return sums.along(self._steps, add)
+
+    def _in_squares(
+        self, dot: Dot, height: int, left: Factors, line: Callable[[Value], list[Value]], start: list[Value] | None
+    ) -> list[list[Value]]:
+        """The same, two steps at once, and a last one alone. ``line``: the columns of a step."""
+        k, lanes = self.k, self.plan.tile.lanes
+        zeros = [k.constant(0, self.plan.sums, lanes)] * self.plan.tile.vectors
+        squares, whole = SquareSums(k, dot, height, start or zeros), self._steps - self._steps % TOGETHER
+        with k.loop("depth", whole, step=TOGETHER) as step:
+            both = zip(line(step), line(step + 1), strict=True)
+            squares.add(left.pairs(height, step), [pair for two in both for pair in interleaved(k, *two)])
+        sums = [[k.variable(total) for total in row] for row in squares.totals()]
+        with k.loop("depth.rest", self._steps, whole) as step:
+            columns = line(step)
+            for one, row in enumerate(sums):
+                factor = left.one(one, step).splat(lanes)
+                for total, column in zip(row, columns, strict=True):
+                    total.value = k.dots(dot, factor, column, total.value)
+        return [[total.value for total in row] for row in sums]
 
     def _rows_of(self, height: int, at: _Place) -> list[Buffer]:
         """Where the rows of a tile begin in the result."""

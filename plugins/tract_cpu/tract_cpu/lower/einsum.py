@@ -211,6 +211,7 @@ class _Product:
             self.chain.expression.inputs[0],
             columns[-1].size if columns else 1,
             whole=self.grouping is not None,
+            squares=self.grouping is not None and bool(self.grouping.dot.square),
         )
         return self._add(tile, (left, right, result), cut)
 

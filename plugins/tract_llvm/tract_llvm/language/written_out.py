@@ -32,13 +32,11 @@ def dots(dot: Dot, left: Value, right: Value, sums: Value) -> Value:
 
 def squares(dot: Dot, left: Value, right: Value, sums: Value) -> Value:
     """As `Function.squares`."""
+    shuffled = sums.function.shuffled
     of_rows, of_columns = ((0, 2, 0, 2), (0, 0, 2, 2)) if dot.turned else ((0, 0, 2, 2), (0, 2, 0, 2))
     for group in range(2):
-        factors = (
-            one.function.shuffled(one, one, [place + group for place in places])
-            for one, places in ((left, of_rows), (right, of_columns))
-        )
-        sums = dots(dot, *factors, sums)
+        rows, columns = ([place + group for place in places] for places in (of_rows, of_columns))
+        sums = dots(dot, shuffled(left, left, rows), shuffled(right, right, columns), sums)
     return sums
 
 

@@ -1,0 +1,70 @@
+"""Run tests of the CPU runtime on emulated processors for 64-bit ARM: ``python tests/arm/run.py short|whole [PYTEST]``.
+
+What follows the part is for pytest, as ``-n 2``. ``ARM_CPUS`` names the processors for the whole of it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from set_up import HOME, NOT_POSSIBLE, ROOT
+from set_up import main as set_up
+
+PROCESSORS: Final = ("max", "cortex-a72", "neoverse-n1")
+"""With everything, with nothing beyond the first 64-bit ones, and with sums of bytes."""
+
+NETWORKS: Final = "tests/arm/test_networks.py"
+KIT: Final = ("--pyargs", "tract_core.testing", "--tract-runtime", "cpu")
+_OF_LLVM: Final = [f"plugins/tract_llvm/tests/test_{name}.py" for name in ("meanings", "processor", "relocations")]
+
+WHOLE: Final[Sequence[Sequence[str]]] = (
+    ("plugins/tract_llvm/tests", "plugins/tract_cpu/tests", NETWORKS),
+    KIT,
+    ("plugins/tract_onnx/tests/test_onnx_backend_suite.py", "-k", "cpu and decluttered"),
+)
+"""Each run of pytest, on every processor: ours, what every runtime must pass, and ONNX's own cases."""
+
+SHORT: Final[Mapping[str, Sequence[Sequence[str]]]] = {
+    "max": (
+        [*_OF_LLVM, "plugins/tract_cpu/tests/test_linker.py"],
+        [NETWORKS, "-k", "(ResNet and int8) or (BERT and bf16) or LSTM"],
+    ),
+    "cortex-a72": ([NETWORKS, "-k", "VGG or (policy and row and 1)"],),
+    "neoverse-n1": ([NETWORKS, "-k", "ResNet and int8"],),
+}
+"""What is done in minutes, by processors."""
+
+
+def main(part: str, options: Sequence[str]) -> int:
+    """Run a part. Returns the status to end with: that no such Python can be here fails the whole alone."""
+    if status := set_up():
+        return 0 if part == "short" and status == NOT_POSSIBLE else status
+    networks = HOME / "networks"
+    networks.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, ROOT / "tests/arm/write_networks.py", networks], check=True)
+    processors = os.environ.get("ARM_CPUS", "").split() or PROCESSORS
+    chosen = SHORT if part == "short" else dict.fromkeys(processors, WHOLE)
+    failed = [
+        f"{processor}: {' '.join(tests)}"
+        for processor, runs in chosen.items()
+        for tests in runs
+        if not _passes(processor, [*tests, *options])
+    ]
+    print(*(f"failed on {one}" for one in failed), sep="\n")
+    return bool(failed)
+
+
+def _passes(processor: str, tests: Sequence[str]) -> bool:
+    print(f"{processor}: {' '.join(tests)}", flush=True)
+    environment = {**os.environ, "ARM_CPU": processor, "TRACT_CACHE": str(HOME / "cache")}
+    command: list[str | Path] = [HOME / "bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
