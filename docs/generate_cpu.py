@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from tract_cpu.compile import Target, program_of
+from tract_cpu.compile import program_of
 from tract_cpu.group.grouping import NO_ROW
 from tract_cpu.program.program import HostStep
+from tract_cpu.target import Target
 from tract_llvm.isa import ISAS, Isa
 
 from tract_core.data import DatumType

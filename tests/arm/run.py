@@ -3,6 +3,8 @@
 What follows the part is for pytest, as ``-n 2``. ``ARM_CPUS`` names the processors for the whole of it.
 """
 
+# ruff: noqa: T201 (a script prints)
+
 from __future__ import annotations
 
 import os

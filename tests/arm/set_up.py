@@ -5,6 +5,8 @@ unpacked too. Libraries are the registry's wheels for ARM, and the project itsel
 installed. ``ARM_CPU`` names the processor, for ``qemu-aarch64 -cpu``. What is there already is left as it is.
 """
 
+# ruff: noqa: T201 (a script prints)
+
 from __future__ import annotations
 
 import os
