@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from tract_core.api.fact import Fact, InferenceFact, fact_like
 from tract_core.api.handle import Handle
 from tract_core.api.interface import Interface, input_outlet, output_outlet
 from tract_core.api.model import Model
@@ -14,6 +13,7 @@ from tract_core.prepared.later import Later
 
 if TYPE_CHECKING:
     from tract_core.analysis import inference as core
+    from tract_core.api.fact import Fact, InferenceFact
     from tract_core.model.fact import InferenceFact as CoreFact
     from tract_core.model.graph import Graph
     from tract_core.model.typed import TypedModel
@@ -51,10 +51,14 @@ class InferenceModel(Handle["core.InferenceModel"], Interface):
 
     def input_fact(self, input_id: int | str) -> InferenceFact:
         """What is known of an input. Raises InputError for an input that is not there."""
+        from tract_core.api.fact import InferenceFact
+
         return InferenceFact(self._held.outlet_fact(input_outlet(self._held, input_id)))
 
     def output_fact(self, output_id: int | str) -> InferenceFact:
         """What is known of an output. Raises InputError for an output that is not there."""
+        from tract_core.api.fact import InferenceFact
+
         return InferenceFact(self._held.outlet_fact(output_outlet(self._held, output_id)))
 
     def set_input_fact(self, input_id: int | str, fact: InferenceFact | Fact | str | None) -> None:
@@ -94,6 +98,7 @@ class InferenceModel(Handle["core.InferenceModel"], Interface):
         """A fact from its text form, as ``B,3,_,f32``; its symbols become symbols of the model."""
         if not isinstance(spec, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
             raise InputError(f"a fact is given as a text, as 'B,3,_,f32'; got {type(spec).__name__}")
+        from tract_core.api.fact import InferenceFact
         from tract_core.model.fact_text import parse_inference_fact
 
         return InferenceFact(parse_inference_fact(spec, self._shown.symbols))
@@ -168,6 +173,8 @@ def _fact_like(fact: Any, model: core.InferenceModel) -> CoreFact:
         from tract_core.model.fact_text import parse_inference_fact
 
         return parse_inference_fact(fact, model.symbols)
+    from tract_core.api.fact import fact_like
+
     found = fact_like(fact)
     if found is None:
         raise InputError(

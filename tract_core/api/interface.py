@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from tract_core.api.fact import Fact
 from tract_core.api.tensor import Tensor
 from tract_core.errors import InputError
 
 if TYPE_CHECKING:
+    from tract_core.api.fact import Fact
     from tract_core.model.graph import Graph, OutletId
     from tract_core.model.typed import TypedModel
     from tract_core.prepared.signature import Signature
@@ -93,18 +93,26 @@ class TypedInterface(Interface):
 
     def input_fact(self, input_id: int | str) -> Fact:
         """The fact of an input. Raises InputError for an input that is not there."""
+        from tract_core.api.fact import Fact
+
         return Fact(self.interface.outlet_fact(input_outlet(self.interface, input_id)))
 
     def output_fact(self, output_id: int | str) -> Fact:
         """The fact of an output. Raises InputError for an output that is not there."""
+        from tract_core.api.fact import Fact
+
         return Fact(self.interface.outlet_fact(output_outlet(self.interface, output_id)))
 
     def input_facts(self) -> list[Fact]:
         """The facts of all inputs, in order."""
+        from tract_core.api.fact import Fact
+
         return [Fact(self.interface.outlet_fact(outlet)) for outlet in self.interface.inputs]
 
     def output_facts(self) -> list[Fact]:
         """The facts of all outputs, in order."""
+        from tract_core.api.fact import Fact
+
         return [Fact(self.interface.outlet_fact(outlet)) for outlet in self.interface.outputs]
 
     def property_keys(self) -> list[str]:

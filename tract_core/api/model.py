@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tract_core.api.fact import Fact
 from tract_core.api.handle import Handle
 from tract_core.api.interface import TypedInterface
 from tract_core.errors import InputError
@@ -14,6 +13,7 @@ from tract_core.prepared.later import Later, already
 from tract_core.prepared.signature import Signature
 
 if TYPE_CHECKING:
+    from tract_core.api.fact import Fact
     from tract_core.api.runnable import Runnable
     from tract_core.api.runtime import Runtime
     from tract_core.api.specs import TransformSpec
@@ -119,6 +119,7 @@ class Model(Handle["TypedModel"], TypedInterface):
         Raises FactError or DimError when a part is missing or unreadable.
         """
         _require_text(spec)
+        from tract_core.api.fact import Fact
         from tract_core.model.fact_text import parse_typed_fact
 
         return Fact(parse_typed_fact(spec, self.typed.symbols))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tract_core.api.computing import Computing
 from tract_core.api.handle import Handle
@@ -16,6 +15,9 @@ from tract_core.errors import FactError, InputError
 from tract_core.model.fact import TypedFact
 from tract_core.plugins.keys import Array
 from tract_core.texts import printable
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 SHOWN = 12
 """Elements that the text form shows."""

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
-from hashlib import blake2b
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from re import fullmatch
@@ -26,6 +25,7 @@ from typing import Final
 
 from tract_core.cache.claims import FILE, Claims
 from tract_core.cache.eviction import ENDING, LARGEST, evict, on_disk
+from tract_core.digests import blake2b
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
 from tract_core.trusted_files import Distrusted, TrustedFolder, trusted_folder

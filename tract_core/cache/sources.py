@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cache
-from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from time import time
 from typing import Final
 
 from tract_core.cache.cache import ONLY_HERE, Key, cache_here
+from tract_core.digests import blake2b
 
 NUMBERS: Final = count()
 """For whatever only this process can tell from everything else."""

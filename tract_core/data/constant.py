@@ -79,7 +79,7 @@ def _same_memory(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
 
 
 def _digest(array: np.ndarray[Any, Any]) -> bytes:
-    from hashlib import blake2b  # which loads OpenSSL
+    from tract_core.digests import blake2b
 
     state = blake2b(digest_size=16)
     state.update(repr((array.dtype.str, array.dtype.name, array.shape)).encode())

@@ -77,7 +77,7 @@ def _are_same(a: Iterator[Any], b: Iterator[Any]) -> bool:
 
 
 def _digest(tokens: Iterator[Any]) -> str:
-    from hashlib import blake2b  # which loads OpenSSL
+    from tract_core.digests import blake2b
 
     state = blake2b(digest_size=16)
     for token in tokens:

@@ -6,7 +6,6 @@ call, ``cpu(threads=2)``, wherever a text is wanted.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -167,6 +166,8 @@ def _value(text: str, value: str) -> Any:
     if re.fullmatch(_BARE_TEXT, value) and value not in ("true", "false", "null", "NaN", "Infinity"):
         return value
     try:
+        import json
+
         return json.loads(re.sub(_BARE_KEY, r'\1"\2":', value))
     except ValueError as error:
         raise InputError(f"{text!r} cannot be read: {value!r} is no value: {error}", hint=_FORM) from None

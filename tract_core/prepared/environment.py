@@ -11,13 +11,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from time import time
 from typing import Final
 
 from tract_core.cache.cache import Cache, Key, cache_here
 from tract_core.cache.eviction import PLAN
+from tract_core.digests import blake2b
 from tract_core.frozen import frozen
 from tract_core.plugins.refreshed import times_refreshed
 from tract_core.prepared.records import read, written
@@ -123,7 +123,7 @@ def _looked_for(here: _Here) -> Installed:
 
 
 def _key_of_installed(here: _Here) -> Key:
-    return _key(_digest_of_installed(here), *here[0], here[1])
+    return _key(_digest_of_installed(here), __file__, here[1])  # which tells too whether a checkout hides the core
 
 
 @cache

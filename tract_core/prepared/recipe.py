@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
 from tract_core.cache.cache import cache_here
+from tract_core.digests import blake2b
 from tract_core.frozen import frozen
 from tract_core.limits import LoadLimits
 from tract_core.prepared.environment import Environment, digest_of_file, environment

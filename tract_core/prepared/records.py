@@ -13,7 +13,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from ctypes import c_ubyte
-from hashlib import blake2b
 from io import BytesIO
 from itertools import accumulate, pairwise
 from struct import Struct
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from tract_core.digests import blake2b
 from tract_core.prepared.later import Later
 
 if TYPE_CHECKING:

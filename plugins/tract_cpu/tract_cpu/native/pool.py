@@ -10,15 +10,17 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
 from threading import Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tract_core.errors import InputError
 from tract_cpu.native.executor import FIRST_HELPER, HELPS, LINE_WORDS, TOLD
 from tract_cpu.native.objects import address_of
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 VARIABLE: Final = "TRACT_THREADS"
 
@@ -78,6 +80,8 @@ class Pool:
 
 
 def _started(address: int, number: int) -> SimpleQueue[Help]:
+    from queue import SimpleQueue  # for who has threads
+
     queue: SimpleQueue[Help] = SimpleQueue()
 
     def wait() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
 
 from tract_core.cache.cache import ONLY_HERE, Key
 from tract_core.cache.sources import NUMBERS, digest_of_sources
+from tract_core.digests import blake2b
 
 _OWN: Final = __name__.partition(".")[0]
 
