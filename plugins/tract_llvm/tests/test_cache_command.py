@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tract_core.cache.cache import SIZE_VARIABLE, VARIABLE, Cache, Key
+from tract_core.cache.eviction import ENDING, PLAN
 from tract_core.cli.frame import app
 
 Call = Callable[..., Result]
@@ -42,11 +43,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def three(folder: Path) -> list[Path]:
-    """Kernels that were used now, two days ago, and ten days ago; and a write that was killed."""
+    """Kernels that were used now and two days ago, a model ten days ago; and a write that was killed."""
     files: list[Path] = []
     for days in (0, 2, 10):
-        key = Key(f"{days:040x}", True)
-        assert Cache(folder).put(key, bytes(5000))
+        key = Key(f"{days:040x}", True, PLAN if days == 10 else ENDING)
+        kept = Cache(folder)
+        assert kept.put_parts(key, [bytes(5000)]) if days == 10 else kept.put(key, bytes(5000))
         files.append(folder / key.file)
         os.utime(files[-1], (time.time() - days * DAY - days,) * 2)
     (folder / ".new-5-x").write_text("")
@@ -56,7 +58,7 @@ def three(folder: Path) -> list[Path]:
 
 def test_nothing_is_made_by_looking(folder: Path) -> None:
     assert f"{folder} (not there yet)" in tract("cache").stdout
-    assert tract("cache", "clear").stdout == "removed 0 kernels, 0 bytes\n"
+    assert tract("cache", "clear").stdout == "removed 0 files, 0 bytes\n"
     assert told("cache")["is_there"] is False
     assert not folder.parent.exists()
 
@@ -64,16 +66,20 @@ def test_nothing_is_made_by_looking(folder: Path) -> None:
 def test_what_is_kept(folder: Path, three: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SIZE_VARIABLE, "2M")
     rows = [line.split(maxsplit=1) for line in tract("cache").stdout.splitlines()]
-    assert rows[:3] == [["folder", str(folder)], ["kernels", "3"], ["size", "24.6 kB of 2.0 MB"]]
-    assert rows[3][0] == "last"
-    assert rows[4] == ["unused", "longest  10 days ago"]
-    assert rows[5] == ["unfinished", "1, to be removed"]
+    assert rows[:3] == [["folder", str(folder)], ["kernels", "2"], ["models", "1"]]
+    assert rows[3] == ["size", "24.6 kB of 2.0 MB"]
+    assert rows[4][0] == "last"
+    assert rows[5] == ["unused", "longest  10 days ago"]
+    assert rows[6] == ["unfinished", "1, to be removed"]
     found = told("cache")
-    assert {key: found[key] for key in ("folder", "is_there", "problem", "kernels", "bytes", "most_bytes")} == {
+    assert {
+        key: found[key] for key in ("folder", "is_there", "problem", "kernels", "plans", "bytes", "most_bytes")
+    } == {
         "folder": str(folder),
         "is_there": True,
         "problem": None,
-        "kernels": 3,
+        "kernels": 2,
+        "plans": 1,
         "bytes": 3 * 8192,
         "most_bytes": 2_000_000,
     }
@@ -84,7 +90,7 @@ def test_what_is_kept(folder: Path, three: list[Path], monkeypatch: pytest.Monke
 
 def test_what_was_not_used_for_long_is_removed(folder: Path, three: list[Path]) -> None:
     (folder / "of somebody else").write_text("")
-    assert tract("cache", "clear", "--unused-for", 2).stdout == "removed 2 kernels, 16.4 kB\n"
+    assert tract("cache", "clear", "--unused-for", 2).stdout == "removed 2 files, 16.4 kB\n"
     assert sorted(folder.iterdir()) == sorted([three[0], folder / "of somebody else"])
     assert told("cache", "clear") == {"folder": str(folder), "removed": 1, "removed_bytes": 8192}
     assert list(folder.iterdir()) == [folder / "of somebody else"]

@@ -46,7 +46,7 @@ def command(request: Request, node: str | None, after: str | None, as_json: bool
         return
     plan: Any = request.prepare(model) if isinstance(chosen, CpuRuntime) else CpuRuntime().prepare(model)
     wanted = None if node is None else _node(plan.model, node)
-    steps = [step for step in plan.layout.steps if wanted is None or wanted in _outermost(step)]
+    steps = [step for step in plan.steps if wanted is None or wanted in _outermost(step)]
     if not steps:
         raise InputError(f"no kernel computes node {node!r}", hint=f"{_why(plan, wanted)}")
     _print_all([_entry(plan, step) | _texts(plan, step, flags) for step in steps], as_json)
