@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-systems check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -122,6 +122,10 @@ check: $(VENV)/.check $(VENV)/.test ## format, lint, strict types, import contra
 	$(BIN)/ruff check
 	$(BIN)/basedpyright --project .
 	$(BIN)/lint-imports --no-cache
+
+check-systems: $(VENV)/.check $(VENV)/.test ## strict types as Windows and macOS have them: what is not there is an error
+	$(BIN)/basedpyright --project . --pythonplatform Windows
+	$(BIN)/basedpyright --project . --pythonplatform Darwin
 
 check-torch: $(VENV)/.check $(VENV)/.with-torch ## strict types and import contract of what needs PyTorch
 	$(BIN)/basedpyright --project $(WITH_TORCH)

@@ -174,19 +174,18 @@ def machine_memory() -> int:
 
 
 def _built_in() -> Iterator[int]:
-    try:
-        import os
+    from tract_core.machine import built_in_memory
 
-        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not on this system
-        return
+    found = built_in_memory()
+    if found is not None:
+        yield found
 
 
 def _of_process() -> Iterator[int]:
-    try:
-        import resource
-    except ImportError:  # not on this system
+    if sys.platform == "win32":  # where a process has no limit of its own
         return
+    import resource
+
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
         yield soft

@@ -1,13 +1,15 @@
 """Files that somebody else wrote: opened without being led astray, and mapped into memory.
 
 What was checked is what is read: a file is opened once, folder by folder, without following links that may have been
-put there since, and without waiting for the other end of a pipe.
+put there since, and without waiting for the other end of a pipe. Windows opens no file in a folder that is open, so
+there a link that is put in the place of a folder in that moment is followed; who may make one is told by Windows.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,10 +23,7 @@ from tract_core.limits import LoadLimits
 COPY: Final = "put a copy of the file beside the model"
 """What to do about a link."""
 
-_BELOW: Final = os.open in os.supports_dir_fd
-"""Whether this system can open a file in a folder that is open."""
-
-_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_FLAGS: Final = os.O_RDONLY | (os.O_BINARY if sys.platform == "win32" else os.O_NONBLOCK)
 
 
 def check_size(size: int, limits: LoadLimits) -> None:
@@ -118,7 +117,7 @@ def _is_free_of_links(folder: Path, path: PurePath) -> bool:
 
     ``False`` where it may be one, and where a file is not opened without following those put there since.
     """
-    if not _BELOW or path.is_absolute() or ".." in path.parts:
+    if sys.platform == "win32" or path.is_absolute() or ".." in path.parts:
         return False
     at = str(folder)
     try:
@@ -149,9 +148,9 @@ def plain_file_below(folder: Path, path: PurePath, location: str) -> Generator[t
 
 def _open_below(folder: Path, parts: tuple[str, ...]) -> int:
     """A descriptor of a file, opened folder by folder without following links, nor waiting for a pipe's other end."""
-    flags = _FLAGS | getattr(os, "O_NOFOLLOW", 0)
-    if not _BELOW:
-        return os.open(folder.joinpath(*parts), flags)
+    if sys.platform == "win32":
+        return os.open(folder.joinpath(*parts), _FLAGS)
+    flags = _FLAGS | os.O_NOFOLLOW
     current = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in parts[:-1]:

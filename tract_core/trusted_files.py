@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP
@@ -26,17 +27,10 @@ from tract_core.saving import kind_of
 UNFINISHED: Final = ".new-"
 """What the names of files begin with that are being written; the number of the process that writes follows."""
 
-_HAVE_OWNERS: Final = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
-"""Whether files belong to users, and can be opened in a folder that is open."""
-
 _MOST_LINKS: Final = 40
 
-_OF_A_FILE: Final = (
-    getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # for pipes
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+_OF_A_FILE: Final = os.O_BINARY if sys.platform == "win32" else os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+"""`O_NONBLOCK` is for pipes, which nobody waits for."""
 
 _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
@@ -137,7 +131,7 @@ def trusted_folder(path: Path, *, make: bool = False) -> Generator[TrustedFolder
     cannot be opened.
     """
     found = resolved(path, make=make)
-    if not _HAVE_OWNERS:
+    if sys.platform == "win32":
         yield TrustedFolder(found, None)
         return
     descriptor = os.open(found, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -154,7 +148,7 @@ def resolved(path: Path, *, make: bool = False) -> Path:
     Raises Distrusted where a folder or a link on the way could be exchanged by somebody else, OSError where the path
     leads nowhere. Where nothing is made, what is missing at its end stays as it is.
     """
-    if not _HAVE_OWNERS:
+    if sys.platform == "win32":
         if make:
             path.mkdir(0o700, parents=True, exist_ok=True)
         return path.resolve()
@@ -198,8 +192,10 @@ def is_abandoned(name: str, status: os.stat_result, now: float, after: float) ->
     """
     if not name.startswith(UNFINISHED):
         return False
+    if abs(now - status.st_mtime) > after:
+        return True
     writer = name.removeprefix(UNFINISHED).partition("-")[0]
-    return abs(now - status.st_mtime) > after or (_HAVE_OWNERS and writer.isdigit() and not _lives(int(writer)))
+    return sys.platform != "win32" and writer.isdigit() and not _lives(int(writer))  # to ask there is to end it
 
 
 def _lives(process: int) -> bool:
@@ -221,14 +217,14 @@ def _distrusted_file(path: str, status: os.stat_result) -> Distrusted | None:
     """Why a file may be somebody else's, or change under another name; ``None`` for one that may not."""
     if not stat.S_ISREG(status.st_mode):
         return Distrusted(f"it is {kind_of(status.st_mode)}", where=path)
-    if _HAVE_OWNERS and status.st_nlink > 1:
+    if sys.platform != "win32" and status.st_nlink > 1:
         return Distrusted(f"it has {status.st_nlink} names (hard links)", where=path)
     return _distrusted(path, status)
 
 
 def _distrusted(path: str, status: os.stat_result, *, on_the_way: bool = False) -> Distrusted | None:
     """Why others may write to what is there. ``on_the_way``: it is a part of a path, and not where that leads."""
-    if not _HAVE_OWNERS:
+    if sys.platform == "win32":
         return None
     if status.st_uid not in {0, os.geteuid()}:
         return Distrusted(f"it belongs to user {status.st_uid}", where=path)

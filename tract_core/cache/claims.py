@@ -8,6 +8,7 @@ can be locked, as on some file servers, on Windows, or where nothing can be writ
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from time import monotonic, sleep
 from typing import Final
@@ -29,7 +30,7 @@ class Claims:
     def __init__(self, descriptor: int | None) -> None:
         """``descriptor``: of the file of locks; ``None`` where nothing can be locked."""
         self._descriptor = descriptor
-        self._heeds_others = descriptor is not None
+        self._heeds_others = descriptor is not None and sys.platform != "win32"
         self._waited_for, self._last_news = 0, 0.0
 
     def take(self, digest: str) -> bool:
@@ -48,7 +49,7 @@ class Claims:
             self._lock(digest, take=False)
 
     def _lock(self, digest: str, *, take: bool) -> None:
-        if self._descriptor is not None:
+        if self._descriptor is not None and sys.platform != "win32":
             import fcntl
 
             how = fcntl.LOCK_EX | fcntl.LOCK_NB if take else fcntl.LOCK_UN

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import mmap as mapped
+import sys
 from collections.abc import Iterable
 from mmap import PAGESIZE, mmap
 from typing import Any, Final
@@ -108,7 +109,7 @@ def let_go(array: Array) -> None:
     They are read from the file again where somebody asks for them after all.
     """
     whole = mapped_around(array)
-    if whole is None or not hasattr(mapped, "MADV_DONTNEED") or not memoryview(whole).readonly:
+    if sys.platform == "win32" or whole is None or not memoryview(whole).readonly:  # Windows decides that by itself
         return
     begin = np.frombuffer(whole, np.uint8).__array_interface__["data"][0]
     first, last = (one - begin for one in np.lib.array_utils.byte_bounds(array))

@@ -65,12 +65,12 @@ def _origin() -> _Origin | None:
     """Where the core was installed from, as PEP 610 has pip note it; ``None`` where that is not there any more."""
     import json
     from urllib.parse import urlsplit
-    from urllib.request import url2pathname
+    from urllib.request import url2pathname  # pyright: ignore[reportDeprecated] # `Path.from_uri` is newer than 3.12
 
     try:
         noted: Any = json.loads(Distribution.from_name(CORE).read_text("direct_url.json") or "{}")
         url = urlsplit(str(noted["url"]))
-        path = Path(url2pathname(url.path))
+        path = Path(url2pathname(url.path))  # pyright: ignore[reportDeprecated] # as above
         if url.scheme != "file" or not path.exists():
             return None
         return _Origin(path, bool(noted.get("dir_info", {}).get("editable")))

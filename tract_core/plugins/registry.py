@@ -8,6 +8,7 @@ in `discovery`, what their hooks may return in `offers`.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -52,7 +53,7 @@ _FORGIVING: ContextVar[bool] = ContextVar("_FORGIVING", default=True)
 ASKING: Final = threading.RLock()
 """Held while plugins are asked. A fork waits until that is done: the child has no thread that would finish it."""
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+if sys.platform != "win32":  # which does not fork
     os.register_at_fork(before=ASKING.acquire, after_in_child=ASKING.release, after_in_parent=ASKING.release)
 
 

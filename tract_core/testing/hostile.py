@@ -5,8 +5,8 @@ from __future__ import annotations
 import faulthandler
 import os
 import pickle
-import resource
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Generator
@@ -30,13 +30,14 @@ def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Generator[None]:
     """Inside, a `MemoryError` meets who asks for more than ``memory`` bytes, an AssertionError who takes too long.
 
     Seconds are those that processors work for the process, so that others on the machine make no test fail. Inside
-    another one, as the files of one test are, each has its own time.
+    another one, as the files of one test are, each has its own time. Nobody is held to anything but on Linux.
     """
-    status = Path("/proc/self/statm")
-    limited = status.exists() and threading.current_thread() is threading.main_thread()
-    if not limited:
+    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         yield
         return
+    import resource
+
+    status = Path("/proc/self/statm")
     before = resource.getrlimit(resource.RLIMIT_AS)
     used = int(status.read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + memory, before[1]))
@@ -71,8 +72,11 @@ def _too_long(*_: object) -> None:
 def as_user(user: int, act: Callable[[], T]) -> T:
     """What ``act`` returns where it is called by another user, who is in no group but one of his own: a process.
 
-    Only root can do that. Raises AssertionError, with the traceback, where ``act`` raises anything.
+    Only root can do that. Raises AssertionError, with the traceback, where ``act`` raises anything; NotImplementedError
+    on Windows, which does not fork.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError("Windows does not fork")
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -87,6 +91,7 @@ def as_user(user: int, act: Callable[[], T]) -> T:
 
 
 def _answer(user: int, act: Callable[[], object], writing: int) -> NoReturn:
+    assert sys.platform != "win32", "there is no child"
     try:
         try:
             os.setgroups([])

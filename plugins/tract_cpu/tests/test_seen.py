@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tract_cpu.caches import sizes_of_caches
 from tract_cpu.ceilings import CHAINS, Meter, levels
 from tract_cpu.compile import COMPILE
+from tract_cpu.table_of_windows import table_from
 from tract_llvm.isa import Isa
 from tract_llvm.objects.library import Library
 
@@ -180,3 +182,22 @@ os.unlink(f"/tmp/perf-{{os.getpid()}}.map")
     sizes = [int(line.split()[1], 16) for line in told.splitlines() if line]
     assert any(name.startswith("tract:matmul_") for name in names)
     assert min(sizes) > 0
+
+
+def test_what_windows_says_of_cores_and_caches() -> None:
+    """Two cores with two processors each; two caches of each level, one of the first for instructions."""
+    rows = [
+        (0b0011, 0, 1, 0, 0, 0, 0),
+        (0b0011, 2, 1, 8, 64, 32 << 10, 1),
+        (0b0011, 2, 1, 12, 64, 48 << 10, 2),
+        (0b0011, 2, 2, 16, 64, 2 << 20, 0),
+        (0b1100, 0, 1, 0, 0, 0, 0),
+        (0b1100, 2, 1, 12, 64, 32 << 10, 2),
+        (0b1111, 2, 3, 12, 64, 24 << 20, 0),
+        (0b1111, 3, 0, 0, 0, 0, 0),
+    ]
+    content = b"".join(struct.pack("<QIxxxxBBHII4x", *row) for row in rows)
+    found = table_from(content)
+    assert found.cores == (0b0011, 0b1100)
+    assert found.caches == {1: 48 << 10, 2: 2 << 20, 3: 24 << 20}
+    assert table_from(content[:31]) == table_from(b"")

@@ -9,6 +9,7 @@ ahead no further than a page. So what lasts lies side by side in blocks for whic
 from __future__ import annotations
 
 import mmap
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from math import prod
@@ -59,12 +60,20 @@ class _Blocks:
             block = self._block()
             if block is None or self._used + size > len(block):
                 length = max(-(-size // _HUGE) * _HUGE, BLOCK)
-                block = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-                block.madvise(mmap.MADV_HUGEPAGE)
+                block = _block(length)
                 self._block, self._used = weakref.ref(block), 0
             begin = self._used
             self._used += -(-size // ALIGNMENT) * ALIGNMENT
             return np.frombuffer(block, np.uint8, size, begin)
+
+
+def _block(length: int) -> mmap.mmap:
+    """Memory in huge pages, as far as there are any."""
+    if sys.platform != "linux":
+        return mmap.mmap(-1, length)
+    block = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    block.madvise(mmap.MADV_HUGEPAGE)
+    return block
 
 
 _BLOCKS: Final = _Blocks()
@@ -73,7 +82,7 @@ _BLOCKS: Final = _Blocks()
 def lasting(shape: Sequence[int], dtype: Any) -> Array:
     """Zeros, for an array that stays and is read again and again."""
     size = prod(shape) * np.dtype(dtype).itemsize
-    if size < LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+    if size < LARGE or sys.platform != "linux":
         return aligned(np.zeros, shape, dtype)
     found: Array = _BLOCKS.zeros(size).view(dtype).reshape(shape)
     return found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from tract_core.frozen import frozen
+from tract_core.machine import sysctl
 
 CACHE_LINE: Final = 64
 """Bytes of a line."""
@@ -16,6 +18,9 @@ _PAGE: Final = 4096
 """Lines so many bytes apart belong to one set of the first level: it is looked up by what pages leave as it is."""
 
 _USUAL: Final = {"L1": 32 << 10, "L2": 1 << 20, "L3": 8 << 20}
+
+_NAMES: Final = {"L1": "l1dcachesize", "L2": "l2cachesize", "L3": "l3cachesize"}
+"""What macOS calls them."""
 
 
 @frozen
@@ -40,7 +45,28 @@ def caches() -> Caches:
 
 
 def sizes_of_caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, int]:
-    """Bytes of each level of the cache for data, as the system says; the usual ones where it does not."""
+    """Bytes of each level of the cache for data, as the system says; the usual ones where it does not.
+
+    ``folder``: where Linux says so.
+    """
+    if sys.platform == "win32":
+        from tract_cpu.table_of_windows import table_of_windows
+
+        found = {f"L{level}": size for level, size in table_of_windows().caches.items()}
+    elif sys.platform == "darwin":
+        found = {level: size for level, name in _NAMES.items() if (size := _of_macos(name))}
+        found["L2"] = found.get("L2", _USUAL["L2"]) // (_of_macos("cpusperl2") or 1)
+    else:
+        found = _of_linux(folder)
+    return found or dict(_USUAL)
+
+
+def _of_macos(name: str) -> int | None:
+    """That of the fast cores, where some are slower."""
+    return sysctl(f"hw.perflevel0.{name}") or sysctl(f"hw.{name}")
+
+
+def _of_linux(folder: Path) -> dict[str, int]:
     found: dict[str, int] = {}
     with suppress(OSError, ValueError, KeyError):
         for index in sorted(folder.glob("index*")):
@@ -48,4 +74,4 @@ def sizes_of_caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -
                 size = (index / "size").read_text().strip()
                 unit = {"K": 10, "M": 20, "G": 30}[size[-1]]
                 found[f"L{(index / 'level').read_text().strip()}"] = int(size[:-1]) << unit
-    return found or dict(_USUAL)
+    return found

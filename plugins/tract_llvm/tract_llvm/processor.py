@@ -48,7 +48,7 @@ def features(cpuinfo: Path = Path("/proc/cpuinfo")) -> Mapping[str, bool]:
             return features_by_bits(_c_function("getauxval", ctypes.c_ulong))
         if sys.platform == "darwin":
             return features_by_name(_c_function("sysctlbyname", ctypes.c_int))
-    listed = _listed(cpuinfo) if sys.platform == "linux" else {}
+    listed: dict[str, bool] = _listed(cpuinfo) if sys.platform == "linux" else {}
     if listed:
         return listed
     try:

@@ -8,6 +8,7 @@ elements (*packed*) are known too.
 from __future__ import annotations
 
 import mmap
+import sys
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
@@ -130,10 +131,9 @@ def _blocks(buffer: Buffer, run: Run) -> Iterator[tuple[Array, Array]]:
 
 def forget(buffer: Buffer, run: Run) -> None:
     """Let the system have the memory back in which it holds a part of a mapped file; it can be read again."""
-    advice = getattr(mmap, "MADV_DONTNEED", None)  # not every system has it
-    if isinstance(buffer, mmap.mmap) and advice is not None:
+    if isinstance(buffer, mmap.mmap) and sys.platform != "win32":  # which decides that by itself
         start = run.offset // mmap.PAGESIZE * mmap.PAGESIZE
-        buffer.madvise(advice, start, run.offset + run.length - start)
+        buffer.madvise(mmap.MADV_DONTNEED, start, run.offset + run.length - start)
 
 
 def _float_sizes(block: Array) -> Array:

@@ -7,6 +7,7 @@ Nor does a run wait for helpers to wake up. A process that was forked starts thr
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tract_core.errors import InputError
+from tract_cpu.cores import cores_here
 from tract_cpu.native.executor import FIRST_HELPER, HELPS, LINE_WORDS, TOLD
 from tract_cpu.native.objects import address_of
 
@@ -100,7 +102,7 @@ def pool() -> Pool:
     return _POOL[0]
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+if sys.platform != "win32":  # which does not fork
     os.register_at_fork(after_in_child=lambda: pool().forget())
 
 
@@ -115,17 +117,7 @@ def threads_here() -> int:
         if not named.isdigit() or int(named) < 1:
             raise InputError(f"{VARIABLE} is {named!r}, wanted a number of threads, 1 or more")
         return int(named)
-    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-    cores = {_siblings(cpu) for cpu in usable}
-    return max(1, min(len(cores), quota()))
-
-
-def _siblings(cpu: int) -> str:
-    """The processors that share a core with one, as the system writes them; its own number where it does not say."""
-    try:
-        return Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text().strip()
-    except OSError:
-        return str(cpu)
+    return max(1, min(cores_here(), quota()))
 
 
 def quota(root: Path = Path("/sys/fs/cgroup")) -> int:

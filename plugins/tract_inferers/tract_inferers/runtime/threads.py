@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TypeVar, cast
 
 import numpy as np
 
 from tract_core.errors import InputError
+from tract_core.machine import processors_here
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ def assigned(expected: Iterable[tuple[T, float]], budget: float, threads: int) -
 
 def usable_cores() -> int:
     """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(processors_here())
 
 
 def checked_threads(threads: object) -> int:

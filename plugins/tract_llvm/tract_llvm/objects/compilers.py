@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
 
+from tract_core.machine import processors_here
 from tract_llvm.objects.child import READY, SIZE
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def compiler(count: int, isa: Isa) -> Generator[Compiler]:
 
 def cores_here() -> int:
     """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(processors_here())
 
 
 def object_code(text: str, isa: Isa) -> bytes:
@@ -216,10 +217,10 @@ def _process(command: Sequence[str]) -> Popen[bytes]:
 def _end(process: Popen[bytes]) -> None:
     """Have a process end, and whatever it has started."""
     with suppress(OSError):  # it is gone
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
+        if sys.platform == "win32":  # where it starts nothing
             process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _forget(process: Popen[bytes]) -> None:

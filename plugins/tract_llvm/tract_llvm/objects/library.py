@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
@@ -134,6 +135,6 @@ def library_of(isa: Isa) -> Library:
         return found
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+if sys.platform != "win32":  # which does not fork
     # While one thread compiles, a fork waits: the child has no such thread, and LLVM would wait for it.
     os.register_at_fork(before=LOCK.acquire, after_in_child=LOCK.release, after_in_parent=LOCK.release)

@@ -19,6 +19,7 @@ from functools import cache
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
+from tract_llvm.objects.c_library import function_of_system
 from tract_llvm.objects.relocations import MACHINES, CannotLink, Machine
 
 ALIGNMENT: Final = 64
@@ -187,11 +188,8 @@ class _Object:
 
 
 def _function_of_library(name: str) -> int:
-    try:
-        found = ctypes.cast(getattr(_c_library(), name), ctypes.c_void_p).value
-    except AttributeError:
-        found = None
-    if not found:
+    found = function_of_system(name)
+    if found is None:
         raise CannotLink(f"there is no function {name!r}")
     return found
 

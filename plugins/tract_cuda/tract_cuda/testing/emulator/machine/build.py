@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
 from typing import Any, Final
 
 from tract_llvm.llvm import LOCK, binding, ir
+from tract_llvm.objects.c_library import function_of_system
 
 from tract_cuda.testing.emulator.machine import access, barriers, copies, mbarriers, schedule
 
 _SPEED: Final = 2
-_MATHEMATICS: Final = ctypes.CDLL(None)
-"""Python itself, which brings the C library's functions."""
 
 FUNCTIONS: Final = (
     *(f"access_{space}" for space in ("global", "shared", "local", "generic")),
@@ -35,7 +33,7 @@ class Machine:
             for name, address in self.addresses.items():
                 llvm.add_symbol(f"tract.{name}", address)
             for name in ("exp2", "log2", "sin", "cos", "tanh"):
-                llvm.add_symbol(f"tract.{name}", ctypes.cast(getattr(_MATHEMATICS, name), ctypes.c_void_p).value)
+                llvm.add_symbol(f"tract.{name}", function_of_system(name))
 
 
 def _target(speed: int) -> Any:
