@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak check check-systems check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -63,7 +63,10 @@ demo-torch: $(VENV)/.with-torch ## train a network that reads dialled numbers, a
 	$(BIN)/python examples/dialling/dial.py $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
-	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks and not windows' $(ARGS)
+
+test-windows: $(VENV)/.test ## run kernels and networks in a program for Windows, where mingw-w64 and Wine are there
+	$(BIN)/python -m pytest -m windows plugins/tract_cpu/tests/test_windows.py $(ARGS)
 
 test-arm: $(VENV)/.test ## run the tests of the CPU runtime on emulated processors for 64-bit ARM: hours
 	$(BIN)/python tests/arm/run.py whole -n $(JOBS) $(ARGS)

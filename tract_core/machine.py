@@ -10,6 +10,14 @@ import os
 import sys
 
 
+def architecture() -> str:
+    """The type of its processors, as Linux and LLVM call it: ``x86_64``, ``aarch64``."""
+    import platform
+
+    found = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(found, found)
+
+
 def processors_here() -> frozenset[int]:
     """The numbers of the processors that this process may run on.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, c_int32, c_void_p
 from typing import Any
 
@@ -20,19 +20,14 @@ FILLED = 0xA5
 
 
 class LinkedObject:
-    """One object with memory of its own."""
+    """One object with memory of its own. ``start``, ``run``: its functions, as Python calls them."""
 
-    def __init__(self, found: CompiledModel, target: ObjectTarget) -> None:
-        self.found, name = found, found.name
-        linker = llvm.create_lljit_compiler(machine_for(target.isa, target.triple))
-        library = llvm.JITLibraryBuilder().add_object_img(found.code).add_current_process()
-        tracker = library.export_symbol(f"{name}_start").export_symbol(f"{name}_run").link(linker, name)
-        self._held = linker, tracker
-        pointers: list[Any] = [c_void_p] * (1 + len(found.arrays))
-        self._start = CFUNCTYPE(None, c_void_p)(tracker[f"{name}_start"])
-        self._run = CFUNCTYPE(c_int32, *pointers)(tracker[f"{name}_run"])
+    def __init__(self, found: CompiledModel, start: Callable[[int], object], run: Callable[..., int]) -> None:
+        self.found, self._start, self._run = found, start, run
         self.memory = aligned(np.empty, [found.memory], np.uint8)
         self.memory[:] = FILLED
+        self.held: object = None
+        """What is there as long as this is."""
         assert self.memory.ctypes.data % ALIGNMENT == 0
         self.start()
 
@@ -40,7 +35,7 @@ class LinkedObject:
     def of(model: TypedModel, name: str = "model", target: str = "native") -> LinkedObject:
         """Of a model whose sizes are known."""
         chosen = target_named(target)
-        return LinkedObject(compile_model(model, chosen, name), chosen)
+        return linked_by_llvm(compile_model(model, chosen, name), chosen)
 
     def start(self) -> None:
         """Nothing was run yet."""
@@ -49,10 +44,30 @@ class LinkedObject:
     def run(self, *inputs: np.ndarray) -> list[np.ndarray] | None:
         """The outputs; ``None`` where it could not be run."""
         given = [np.ascontiguousarray(one) for one in inputs]
-        outputs = [_like(fact) for _, fact in self.found.arrays[self.found.inputs :]]
+        outputs = outputs_of(self.found)
         arrays: Sequence[np.ndarray] = [*given, *outputs]
         refused = self._run(self.memory.ctypes.data, *(one.ctypes.data for one in arrays))
         return None if refused else outputs
+
+
+def linked_by_llvm(found: CompiledModel, target: ObjectTarget) -> LinkedObject:
+    """An object for this machine."""
+    name, linker = found.name, llvm.create_lljit_compiler(machine_for(target.isa, target.triple))
+    library = llvm.JITLibraryBuilder().add_object_img(found.code).add_current_process()
+    tracker = library.export_symbol(f"{name}_start").export_symbol(f"{name}_run").link(linker, name)
+    pointers: list[Any] = [c_void_p] * (1 + len(found.arrays))
+    start, run = (
+        CFUNCTYPE(None, c_void_p)(tracker[f"{name}_start"]),
+        CFUNCTYPE(c_int32, *pointers)(tracker[f"{name}_run"]),
+    )
+    made = LinkedObject(found, start, run)
+    made.held = linker, tracker
+    return made
+
+
+def outputs_of(found: CompiledModel, *, everything: bool = False) -> list[np.ndarray]:
+    """Arrays for what an object gives; ``everything``: for what it is given, too, before them."""
+    return [_like(fact) for _, fact in found.arrays[0 if everything else found.inputs :]]
 
 
 def _like(fact: Any) -> np.ndarray:

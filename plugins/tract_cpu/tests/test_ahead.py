@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from linked_objects import LinkedObject, same
+from linked_objects import LinkedObject, linked_by_llvm, same
 from portable_models import EXAMPLES, Example
 from tract_cpu.ahead.header import header_text
 from tract_cpu.ahead.object_file import CompiledModel, compile_model
@@ -215,7 +215,7 @@ def test_a_program_in_c_runs_it(language: list[str], tmp_path: Path) -> None:
     subprocess.run(["cc", "main.o", "model.o", "-o", "main"], cwd=tmp_path, check=True)
     said = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
     image = (np.arange(192) % 5).astype("f4").reshape(1, 3, 8, 8)
-    wanted = LinkedObject(found, target_named("native")).run(image)
+    wanted = linked_by_llvm(found, target_named("native")).run(image)
     assert wanted is not None
     np.testing.assert_array_equal(np.float32(said.split()), wanted[0][0])
 

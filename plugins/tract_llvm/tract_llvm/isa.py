@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
+from tract_core.machine import architecture
 from tract_llvm.processor import features
 
 
@@ -208,15 +208,14 @@ def usable(features: Mapping[str, bool], architecture: str) -> list[Isa]:
 @cache
 def of_this_machine() -> tuple[Isa, ...]:
     """The instruction sets that kernels for this machine may use, the best one last; empty for an unknown processor."""
-    architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
-    return tuple(usable(features(), architecture))
+    return tuple(usable(features(), architecture()))
 
 
 def chosen(name: str) -> Isa:
     """The instruction set of a name, or the best one. Raises Unsupported where this machine lacks it."""
     machine = of_this_machine()
     if not machine:
-        raise Unsupported(f"there are no kernels for processors of type {platform.machine()!r}")
+        raise Unsupported(f"there are no kernels for processors of type {architecture()!r}")
     found = [one for one in machine if one.name == name] if name else machine[-1:]
     if not found:
         has = ", ".join(one.name for one in machine)

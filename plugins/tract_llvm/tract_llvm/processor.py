@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import platform
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from tract_core.machine import architecture
 from tract_llvm.llvm import binding
 
 
@@ -43,7 +43,7 @@ def features(cpuinfo: Path = Path("/proc/cpuinfo")) -> Mapping[str, bool]:
     Linux lists them for x86, and counts them as bits for ARM; macOS is asked by name. Elsewhere LLVM is asked, which
     takes as long as loading it does.
     """
-    if platform.machine().lower() in {"aarch64", "arm64"}:
+    if architecture() == "aarch64":
         if sys.platform == "linux":
             return features_by_bits(_c_function("getauxval", ctypes.c_ulong))
         if sys.platform == "darwin":

@@ -20,6 +20,7 @@ from tract_llvm.language.values import Value
 from tract_llvm.llvm import ir
 
 from tract_cpu.ahead.layout import WORD, Laid
+from tract_cpu.ahead.stack import write_touch
 from tract_cpu.kernels.control import CONTROL
 from tract_cpu.native.executor import FUEL, FULL, NEXT
 
@@ -30,12 +31,15 @@ CONSTANTS: Final = "constants"
 class Glue:
     """The functions while they are written. ``name``: with which those that are called from outside begin.
 
-    ``kernels``: the name of the function of each step.
+    ``kernels``: the name of the function of each step. ``touched``: bytes of the stack that a run touches before all
+    else, where kernels do not do that themselves.
     """
 
-    def __init__(self, module: Any, name: str, isa: Isa, laid: Laid, kernels: Sequence[str]) -> None:
+    def __init__(
+        self, module: Any, name: str, isa: Isa, laid: Laid, kernels: Sequence[str], *, touched: int = 0
+    ) -> None:
         self.module, self.name, self.isa = module, name, isa
-        self.laid, self.kernels = laid, kernels
+        self.laid, self.kernels, self.touched = laid, kernels, touched
 
     def write(self, arrays: int) -> None:
         """Write all of them. ``arrays``: how many inputs and outputs there are."""
@@ -87,11 +91,14 @@ class Glue:
         f.finish()
 
     def _run(self, lay: Any, arrays: int) -> None:
+        touch = write_touch(self.module, f"{self.name}_touch", self.isa, self.touched) if self.touched else None
         f = Function(self.module, f"{self.name}_run", self.isa, [POINTER] * (1 + arrays), I32)
         memory, tables, begin = self.laid.memory, self.laid.tables, _address(f, 0)
         passed, status, course, arguments = (
             f.at(begin + place) for place in (memory.passed, memory.status, memory.course, memory.arguments)
         )
+        if touch is not None:
+            f.builder.call(touch, [])
         for number in range(arrays):
             passed[number] = _address(f, 1 + number)
         passed[self.laid.layout.passed_count - 1] = begin + memory.status

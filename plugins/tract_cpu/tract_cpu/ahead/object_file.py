@@ -18,6 +18,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_cpu.ahead.glue import CONSTANTS, Glue, function_names
 from tract_cpu.ahead.layout import Laid, laid
+from tract_cpu.ahead.stack import stack_of, unprobed
 from tract_cpu.ahead.targets import ObjectTarget
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.compile import compiled
@@ -57,8 +58,9 @@ def compile_model(model: TypedModel, target: ObjectTarget, name: str) -> Compile
     arrays = tuple((formed.outlet_name(one), formed.outlet_fact(one)) for one in (*formed.inputs, *formed.outputs))
     codes = [code_of(step.kernel, target.isa) for step in native_steps(planned.program)]
     texts = [module_text(code.emit) for code in {code.name: code for code in codes}.values()]
+    touched = stack_of(texts) if target.has_pages_to_touch else 0
     module: Any = ir.Module()
-    glue = Glue(module, name, target.isa, found, [one.name for one in codes])
+    glue = Glue(module, name, target.isa, found, [one.name for one in codes], touched=touched)
     glue.write(len(arrays))
     with LOCK:
         code = _linked(target, texts, glue)
@@ -69,9 +71,10 @@ def compile_model(model: TypedModel, target: ObjectTarget, name: str) -> Compile
 def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue) -> bytearray:
     """The object file of kernels, each as the runtime has it, and of the functions that call them."""
     machine = machine_for(target.isa, target.triple)
-    whole = parsed(_text_of(glue), machine)
+    written = unprobed if target.has_pages_to_touch else str
+    whole = parsed(written(_text_of(glue)), machine)
     for text in kernels:
-        whole.link_in(optimised_for(text, machine))
+        whole.link_in(optimised_for(written(text), machine))
     outside = {*function_names(glue.name).values()}
     for function in whole.functions:
         if not function.is_declaration and function.name not in outside:

@@ -21,20 +21,29 @@ class ObjectTarget:
     isa: Isa
     triple: str
 
+    @property
+    def has_pages_to_touch(self) -> bool:
+        """Whether a thread has no more of its stack than it has touched, one page after the other."""
+        return "-windows-" in self.triple
+
 
 _SYSTEMS: Final[Mapping[str, Mapping[str, str]]] = {
     "x86_64": {
         "": "x86_64-unknown-linux-gnu",
-        "-windows": "x86_64-pc-windows-msvc",
+        "-windows": "x86_64-pc-windows-gnu",
         "-macos": "x86_64-apple-macosx11.0.0",
     },
     "aarch64": {
         "": "aarch64-unknown-linux-gnu",
-        "-windows": "aarch64-pc-windows-msvc",
+        "-windows": "aarch64-pc-windows-gnu",
         "-macos": "arm64-apple-macosx11.0.0",
     },
 }
-"""The triples of LLVM, by architecture, and by what stands behind the name of a processor: Linux where nothing does."""
+"""The triples of LLVM, by architecture, and by what stands behind the name of a processor: Linux where nothing does.
+
+Objects for Windows are what Microsoft's linker and others take alike. With ``msvc`` in the triple they would ask for
+``_fltused``, a symbol of Microsoft's library that is about printing floats.
+"""
 
 SIMD128: Final = Isa(
     "simd128",

@@ -147,7 +147,7 @@ class _Offering:
     def _share(self, kernel: Value, arguments: Value, begin: Value, end: Value, parts: Value) -> None:
         f, team = self._f, self._team
         if _TELLS_PROCESSOR:
-            team[PROCESSOR] = _processor(f)
+            team[PROCESSOR] = _processor(f, _TELLS_PROCESSOR)
         team[KERNEL], team[ARGUMENTS], team[BEGIN], team[END] = kernel, arguments, begin, end
         done, waits = team.at(DONE), _Waits(f, self._pause)
         done[0] = f.index(0)
@@ -168,13 +168,16 @@ class _Offering:
 _TAKEN: Final = (1 << _PARTS_AT) - 1
 
 
-_TELLS_PROCESSOR: Final = sys.platform == "linux"
-"""Whether the C library has a function for it."""
+_TELLS_PROCESSOR: Final = {"linux": "sched_getcpu", "win32": "GetCurrentProcessorNumber"}.get(sys.platform)
+"""The function of the system that says which processor a thread runs on; ``None`` where it has none, as macOS."""
+
+_GIVES_WAY: Final = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+"""The function of the system that lets somebody else run."""
 
 
-def _processor(f: Function) -> Value:
+def _processor(f: Function, tells: str) -> Value:
     """The number of the processor that this thread runs on."""
-    return f.convert(f.call_library("sched_getcpu"), INDEX)
+    return f.convert(f.call_library(tells), INDEX)
 
 
 def _do(f: Function, team: Buffer, part: Value, parts: Value) -> None:
@@ -208,26 +211,27 @@ class _Waits:
     def give_way(self) -> None:
         """Let somebody else run."""
         self.given_way.value = self.given_way.value + 1
-        if sys.platform != "win32":  # whose C library has no such function
-            self._f.call_library("sched_yield")
+        self._f.call_library(_GIVES_WAY)
 
 
 def _is_in_the_way(f: Function, team: Buffer) -> Value:
     """Whether a helper runs on the processor of the thread that it helps, which stands still meanwhile."""
-    return team[PROCESSOR].equals(_processor(f)) if _TELLS_PROCESSOR else f.index(0).differs(0)
+    tells = _TELLS_PROCESSOR
+    return team[PROCESSOR].equals(_processor(f, tells)) if tells else f.index(0).differs(0)
 
 
 def _step_aside(f: Function, processors: Buffer) -> None:
     """Have the system move this thread to another processor that it may run on, if there is any.
 
-    It would do so by itself, some thousand steps later. ``processors``: room for what it may run on, a bit each.
+    It would do so by itself, some thousand steps later. ``processors``: room for what it may run on, a bit each. Only
+    Linux binds threads to processors for a moment without more ado.
     """
-    if not _TELLS_PROCESSOR:
+    if sys.platform != "linux" or not _TELLS_PROCESSOR:
         return
     words = PROCESSORS // 64
     place = Value(f, f.builder.ptrtoint(processors.ir, ir_type(INDEX)), INDEX)
     with f.when(f.call_library("sched_getaffinity", f.index(0), f.index(8 * words), place) > 0):
-        here = _processor(f)
+        here = _processor(f, _TELLS_PROCESSOR)
         bit = f.index(1) << (here % 64)
         processors[here // 64] = processors[here // 64] & ~bit
         others: Value = f.index(0)

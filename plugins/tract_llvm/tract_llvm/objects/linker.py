@@ -10,16 +10,13 @@ Source: System V ABI, chapter 4.
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import platform
-import sys
 from collections.abc import Sequence
-from functools import cache
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
+from tract_core.machine import architecture
 from tract_llvm.objects.c_library import function_of_system
+from tract_llvm.objects.executable import executable
 from tract_llvm.objects.relocations import MACHINES, CannotLink, Machine
 
 ALIGNMENT: Final = 64
@@ -40,9 +37,6 @@ _RELOCATION: Final = Struct("<QIIq")
 _WORD: Final = Struct("<I")
 _JUMP: Final = Struct("<8sQ")
 
-_EXECUTED: Final = 1 | 4
-"""`PROT_READ | PROT_EXEC`: nobody can write to what is executed."""
-
 
 class Linked(NamedTuple):
     """A function. ``size``: of its code, in bytes. ``memory``: where it lies, as long as somebody holds it."""
@@ -54,27 +48,21 @@ class Linked(NamedTuple):
 
 def linked(objects: Sequence[tuple[str, bytes]]) -> list[Linked]:
     """The functions of these names, each out of its object file, in one piece of memory. Raises CannotLink."""
-    if sys.platform != "linux":
-        raise CannotLink(f"the system is {sys.platform}")
-    machine = MACHINES.get(platform.machine())
+    machine = MACHINES.get(architecture())
     if machine is None:
-        raise CannotLink(f"the processor is of type {platform.machine()}")
+        raise CannotLink(f"the processor is of type {architecture()}")
     try:
         files = [_Object(code, machine) for _, code in objects]
         end = 0
         for file in files:
             end = file.place(end)
-        memory = mmap.mmap(-1, end, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        code = bytearray(end)
         for file in files:
-            file.write(memory)
+            file.write(code)
         found = [file.function(name) for file, (name, _) in zip(files, objects, strict=True)]
+        begin, memory = executable(code, sees_writes=machine.sees_writes)
     except (error, OSError, UnicodeDecodeError, ValueError) as damage:  # as the file ends where more is expected
         raise CannotLink(f"{damage}") from damage
-    begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    if not machine.sees_writes:
-        _tell_of_writes(begin, begin + end)
-    if _c_library().mprotect(ctypes.c_void_p(begin), ctypes.c_size_t(end), _EXECUTED):
-        raise CannotLink("the system refuses to execute what was written to memory")
     return [Linked(begin + place, size, memory) for place, size in found]
 
 
@@ -156,7 +144,7 @@ class _Object:
                 end = self._jumps[number] + _JUMP.size
         return end
 
-    def write(self, memory: mmap.mmap) -> None:
+    def write(self, memory: bytearray) -> None:
         """Write everything to its place."""
         for number, place in self._places.items():
             content = self._content(self._sections[number])
@@ -192,18 +180,3 @@ def _function_of_library(name: str) -> int:
     if found is None:
         raise CannotLink(f"there is no function {name!r}")
     return found
-
-
-def _tell_of_writes(begin: int, end: int) -> None:
-    """Have the processor read code anew between two addresses. GCC's library has this for every processor."""
-    try:
-        clear = ctypes.CDLL("libgcc_s.so.1")["__clear_cache"]
-    except (OSError, AttributeError) as missing:
-        raise CannotLink(f"nothing tells the processor what was written: {missing}") from missing
-    clear.restype = None
-    clear(ctypes.c_void_p(begin), ctypes.c_void_p(end))
-
-
-@cache
-def _c_library() -> Any:
-    return ctypes.CDLL(None)

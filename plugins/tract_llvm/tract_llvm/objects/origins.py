@@ -67,7 +67,7 @@ def key_of(text: str, target: object, sources: str) -> Key:
     """The key of a kernel.
 
     ``text``: all that its plan says; ``target``: what it is compiled for, told by its `repr`; ``sources``: the digest
-    of the code that writes it.
+    of the code that writes it. How this system calls functions is part of it, too: systems may share a folder.
     """
-    whole = "\n".join((text, repr(target), llvmlite.__version__, sources))
+    whole = "\n".join((text, repr(target), sys.platform, llvmlite.__version__, sources))
     return Key(blake2b(whole.encode(), digest_size=20).hexdigest(), ONLY_HERE not in whole)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tract_llvm.llvm import AS_WRITTEN, binding
 from tract_llvm.objects.linker import Linked
+from tract_llvm.objects.system import convention
 
 if TYPE_CHECKING:
     from tract_llvm.isa import Isa
@@ -39,8 +40,6 @@ class Processor(Protocol):
         ...
 
 
-_TRIPLES: Final = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
-
 LONG: Final = 1 << 15
 """How many characters of text make a long module: one with tiles, most of which is products and sums in a row.
 
@@ -51,14 +50,13 @@ ones they save what is computed again for every row, which counts where rows are
 
 @cache
 def machine(isa: Processor) -> Any:
-    """What writes code for an instruction set, in the object format of this system where it is native."""
+    """What writes code for an instruction set, and for this system."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    own = llvm.get_process_triple()
-    native = own.split("-")[0] in {isa.architecture, {"aarch64": "arm64"}.get(isa.architecture)}
-    target = llvm.Target.from_triple(own if native else _TRIPLES[isa.architecture])
-    return target.create_target_machine(
-        cpu=isa.processor, features=isa.features, opt=3, reloc="pic", codemodel="small", jit=True
+    triple, more = convention(isa.architecture)
+    features = ",".join(filter(None, (isa.features, more)))
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu=isa.processor, features=features, opt=3, reloc="pic", codemodel="small", jit=True
     )
 
 
