@@ -6,9 +6,13 @@ it; and as object files of Windows, in a program that Wine runs (`make test-wind
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +26,7 @@ from tract_llvm.isa import chosen
 from windows_convention import windows_object
 from windows_program import COMPILER, WINE, Work, run_on_windows
 
+import tract_core as tract
 from tract_core.model.typed import TypedModel
 
 pytestmark = pytest.mark.skipif(
@@ -52,6 +57,40 @@ def test_networks_are_called_as_windows_has_it(name: str) -> None:
     linked, state = windows_object(model), CpuPlan(model, chosen("")).spawn()
     for _ in range(2):
         same(linked.run(*given), state.run(given))
+
+
+ASKED = {
+    "win32": ["FlushInstructionCache", "VirtualAlloc", "VirtualProtect"],
+    "darwin": ["pthread_jit_write_protect_np", "sys_icache_invalidate"],
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is asked of other systems is done by Linux")
+@pytest.mark.parametrize("system", ASKED)
+def test_the_whole_runtime_as_on_another_system(system: str, tmp_path: Path) -> None:
+    """Its own linker, the executor, threads that help, and what Python calls without looking at arrays itself."""
+    wanted: dict[tuple[str, int, int], list[np.ndarray]] = {}
+    for name in ("policy, 32 rows", "LSTM", "MobileNetV2"):
+        workload = next(one for one in WORKLOADS if one.name == name)
+        built, path = workload.build(**workload.small), tmp_path / f"{name}.onnx"
+        path.write_bytes(built.model.SerializeToString())
+        model: Any = tract.onnx().load(path).into_model().typed
+        given = [built.inputs[model.outlet_name(outlet)] for outlet in model.inputs]
+        for threads in (1, 2):
+            state = CpuPlan(model, chosen(""), threads).spawn()  # which keeps what it has seen, of a stream
+            for turn in range(3):
+                wanted[name, threads, turn] = [np.array(one) for one in state.run(given)]
+        np.savez(tmp_path / f"{name}.npz", **{f"x{number:03}": one for number, one in enumerate(given)})
+    script = Path(__file__).with_name("other_runtime.py")
+    changed = {**os.environ, "TRACT_CACHE": str(tmp_path / "cache"), "TRACT_THREADS": ""}
+    command = [sys.executable, "-X", "faulthandler", str(script), system, str(tmp_path)]
+    for _ in range(2):  # the second time, kernels are kept
+        done = subprocess.run(command, env=changed, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.split() == ASKED[system]
+        for (name, threads, turn), expected in wanted.items():
+            with np.load(tmp_path / f"{name}.found.npz") as found:
+                same([found[f"{threads} {turn} {number}"] for number in range(len(expected))], expected)
 
 
 @pytest.mark.windows
