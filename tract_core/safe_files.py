@@ -19,6 +19,7 @@ from typing import Final
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
 from tract_core.limits import LoadLimits
+from tract_core.saving import is_moved_soon
 
 COPY: Final = "put a copy of the file beside the model"
 """What to do about a link."""
@@ -42,8 +43,11 @@ def map_file(descriptor: int, size: int) -> mmap | bytes:
         status = os.fstat(descriptor)
         noted[status.st_dev, status.st_ino] = size
     try:
+        if sys.platform == "win32" and is_moved_soon():  # which a file is not as long as it is mapped
+            with os.fdopen(os.dup(descriptor), "rb") as file:
+                return file.read(size)
         return mmap(descriptor, size, access=ACCESS_READ) if size else b""
-    except (OSError, ValueError, OverflowError) as error:
+    except (OSError, ValueError, OverflowError, MemoryError) as error:
         raise LimitExceeded(f"a file of {size} bytes cannot be mapped into memory: {error}") from None
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Final
 
@@ -21,6 +23,9 @@ _KINDS: Final = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
+
+
+_OPEN: Final = "Windows replaces no file that is open, as a model's is as long as the model is there: take another name"
 
 
 @contextmanager
@@ -98,12 +103,20 @@ def whole_files(path: str | os.PathLike[str]) -> Generator[Path]:
         _unfinished.discard(unfinished)
 
 
+_MOVED_SOON: Final[ContextVar[bool]] = ContextVar("moved soon", default=False)
+
+
+def is_moved_soon() -> bool:
+    """Whether what is read now gets another name before long: on Windows, nobody may have it open then."""
+    return _MOVED_SOON.get()
+
+
 @contextmanager
 def tried_first(path: str | os.PathLike[str]) -> Generator[Path]:
     """A path to write a file or a folder to, which is found at ``path`` once the block has ended without an error.
 
-    It ends as ``path`` does, and may be read in the block; errors of the block name ``path`` in its place. Raises
-    InputError as `whole_file` and `whole_folder` do, before the block too.
+    It ends as ``path`` does, and may be read in the block, where `is_moved_soon`; errors of the block name ``path`` in
+    its place. Raises InputError as `whole_file` and `whole_folder` do, before the block too.
     """
     target = Path(path)
     unfinished = target.parent / f".{os.urandom(8).hex()}.unfinished"
@@ -111,6 +124,7 @@ def tried_first(path: str | os.PathLike[str]) -> Generator[Path]:
         _mode_of(target)
         _unfinished.add(unfinished)
         unfinished.mkdir()
+    token = _MOVED_SOON.set(True)
     try:
         found = unfinished / target.name
         yield found
@@ -125,6 +139,7 @@ def tried_first(path: str | os.PathLike[str]) -> Generator[Path]:
         error.where = error.where and error.where.replace(str(unfinished / target.name), str(path))
         raise
     finally:
+        _MOVED_SOON.reset(token)
         _remove_folder(unfinished)
         _unfinished.discard(unfinished)
 
@@ -135,7 +150,10 @@ def _written(target: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        hint = None if os.path.isdir(target.parent) else f"there is no folder {str(target.parent)!r}"
+        is_open = isinstance(error, PermissionError) and target.exists()
+        hint = _OPEN if is_open and sys.platform == "win32" else None
+        if not os.path.isdir(target.parent):
+            hint = f"there is no folder {str(target.parent)!r}"
         raise InputError(f"it cannot be written: {error.strerror or error}", where=str(target), hint=hint) from None
 
 

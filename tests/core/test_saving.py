@@ -5,12 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import sys
 from contextlib import suppress
+from mmap import mmap
 from pathlib import Path
 
 import pytest
 
 from tract_core.errors import InputError
+from tract_core.limits import LoadLimits
+from tract_core.safe_files import map_path
 from tract_core.saving import discard_unfinished, tried_first, whole_file, whole_files, whole_folder
 
 
@@ -218,3 +222,28 @@ def test_files_that_cannot_all_be_there_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such folder"):
         whole_files(tmp_path / "c").__enter__()
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_on_windows_what_is_moved_soon_is_not_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is mapped keeps its name there."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    with tried_first(tmp_path / "f") as path:
+        path.write_bytes(b"content")
+        assert type(map_path(path, LoadLimits())) is bytes
+    assert type(map_path(tmp_path / "f", LoadLimits())) is mmap
+
+
+def test_on_windows_an_open_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace(self: Path, target: Path) -> None:
+        raise PermissionError(errno.EACCES, "Access is denied")
+
+    write(tmp_path / "f", b"old")
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(Path, "replace", replace)
+    with pytest.raises(InputError, match="Access is denied") as error:
+        write(tmp_path / "f")
+    assert error.value.hint == (
+        "Windows replaces no file that is open, as a model's is as long as the model is there: take another name"
+    )
+    assert (tmp_path / "f").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["f"]

@@ -239,7 +239,8 @@ def _check_member(member: tarfile.TarInfo, name: str) -> None:
 @contextmanager
 def _alone(path: Path, deadline: float) -> Generator[None]:
     """Inside, no other process has the same file locked. Raises DownloadError where one keeps it too long."""
-    import fcntl  # not on every system, and no release is for one that has it not
+    assert sys.platform != "win32", "there are no releases for it"
+    import fcntl
 
     with path.open("a") as lock:
         while True:
