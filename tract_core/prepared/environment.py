@@ -128,8 +128,12 @@ def _key_of_installed(here: _Here) -> Key:
 
 @cache
 def _digest_of_installed(here: _Here) -> str:
-    machine = os.uname()[::4] if hasattr(os, "uname") else (sys.platform,)
-    return _digest(sys.version, *machine, *_distributions(here[0]))
+    return _digest(sys.version, *_system(), *_distributions(here[0]))
+
+
+def _system() -> tuple[str, ...]:
+    """The system and the type of the processor; on Windows the version of Python says the latter."""
+    return ("win32",) if sys.platform == "win32" else os.uname()[::4]
 
 
 def _variables() -> str:
