@@ -60,6 +60,6 @@ def test_keys_tell_systems_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the function is Linux's")
 def test_where_memory_may_not_be_executed_that_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executable, "function_of_system", lambda name: None)
+    monkeypatch.setattr(executable, "function_of_system", lambda _: None)
     with pytest.raises(OSError, match="there is no function mprotect"):
         executable.executable(b"\xc3")
