@@ -62,4 +62,4 @@ def test_keys_tell_systems_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_memory_may_not_be_executed_that_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executable, "function_of_system", lambda _: None)
     with pytest.raises(OSError, match="there is no function mprotect"):
-        executable.executable(b"\xc3")
+        executable.executable(b"\xc3", sees_writes=True)
