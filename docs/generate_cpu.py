@@ -128,8 +128,11 @@ def _introduction() -> Iterator[str]:
 def _types(native: Native) -> Iterator[str]:
     yield "## Instruction sets\n"
     yield from _wrapped(
-        f"""Kernels are made for {_names(isa.name for isa in ISAS)}. They compute the same operators. Floats narrower
-        than f32 are computed in f32. Floats of eight bits
+        f"""Kernels are made for {_names(isa.name for isa in ISAS)}. They compute the same operators; of those that
+        this machine has, the last one is used unless the option `isa` says another. `avxvnniint8` and `amx` were run
+        in the emulator Bochs only, `avx10.2` in plain operations only. `amx` is there where Linux gives this process
+        the registers of tiles; `avx512bf16` not on Intel's processors, where its products take longer than those of
+        f32. Floats narrower than f32 are computed in f32, and rounded after every operator. Floats of eight bits
         and less, and integers narrower than a byte, which this page calls narrow types, are only moved and
         converted; so are complex numbers."""
     )

@@ -128,7 +128,7 @@ def by_constants(kind: str, acc: DatumType) -> Build:
     return build
 
 
-PACKED = [*zip(NEAR, NEAR, strict=True), ("u8", "i8"), ("i8", "i8")]
+PACKED = [*zip(NEAR, NEAR, strict=True), *BYTES[:4]]
 for kind, other, near, acc in [one for one in PAIRS if one[:2] in PACKED]:
     of(f"{kind} by constants of {other}", by_constants(other, acc), f"M,33,{kind}", near=near, M=(0, 1, 2, 17))
 
@@ -152,6 +152,10 @@ for kind, other in CONVS:
 for kind, other in (CONVS[0], CONVS[2], CONVS[4]):
     depthwise = convolved(other, 3, 3, group=18, inputs=18)
     of(f"channels of {kind} alone", depthwise, f"B,18,9,9,{kind}", near=3 * NEAR.get(kind, 0.0), B=(0, 1, 3))
+for kind, other in (CONVS[2], CONVS[4]):
+    near = 60 * NEAR.get(kind, 0.0)
+    mixed = convolved(other, 3, 3, inputs=64)
+    of(f"convolution of many channels of {kind}", mixed, f"B,64,S,S,{kind}", near=near, B=BATCHES, S=SIDES)
 of("strides of f32", convolved("f32", 2, 5, strides=(2, 1)), "B,21,9,7,f32", near=2e-4, B=(0, 1, 2))
 
 

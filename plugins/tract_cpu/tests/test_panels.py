@@ -8,6 +8,7 @@ from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.products import dots
 from tract_cpu.products.dots import in_panels
 from tract_llvm.isa import Dot
+from tract_llvm.language.types import F32, I32
 
 SHAPES = [(1, 5, 37), (3, 8, 16), (2, 33, 100), (1, 1, 3)]
 
@@ -26,7 +27,7 @@ def test_pieces_of_a_matrix_give_the_same_panels(
     wanted = wanted.reshape(count, depth, panels, 16).transpose(0, 2, 1, 3)
     for piece in (1, 1 << 10, 1 << 30):
         monkeypatch.setattr(dots, "_PIECE", piece)
-        np.testing.assert_array_equal(in_panels(matrices, 16, None), wanted)
+        np.testing.assert_array_equal(in_panels(matrices, (depth, 16), None, F32), wanted)
 
 
 @pytest.mark.parametrize("flips", [False, True])
@@ -45,6 +46,10 @@ def test_pieces_of_a_matrix_in_groups_give_the_same_panels(
         if flips:
             start = np.pad(matrices.sum(1, dtype=np.int32), ((0, 0), (0, 10))).reshape(2, 5, 1, 16)
             wanted = np.concatenate([start * grouping.half, wanted], axis=2)
+        lines = wanted.shape[2]
         for piece in (1, 1 << 30):
             monkeypatch.setattr(dots, "_PIECE", piece)
-            np.testing.assert_array_equal(in_panels(matrices, 16, grouping), wanted)
+            np.testing.assert_array_equal(in_panels(matrices, (lines, 16), grouping, I32), wanted)
+            longer = in_panels(matrices, (lines + 3, 16), grouping, I32)
+            np.testing.assert_array_equal(longer[:, :, :lines], wanted)
+            assert not longer[:, :, lines:].any()

@@ -407,8 +407,10 @@ class _Turn:
         """A tensor, as a view on the memory where it is; one that is only there in blocks of channels is copied."""
         if view is not None:
             return self.memory(view)
-        blocked = self.plan.details.program.blocked[outlet]  # what neither shows came from the host
-        return blocked.form.plain_array(self.memory(blocked.view))
+        details = self.plan.details
+        blocked = details.program.blocked[outlet]  # what neither shows came from the host
+        kind = details.model.outlet_fact(outlet).datum_type.storage.numpy
+        return blocked.form.plain_array(self.memory(blocked.view)).astype(kind, copy=False)
 
     def memory(self, view: View) -> Array:
         """The memory of a view."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from ctypes import CFUNCTYPE, c_int64
 from fractions import Fraction
 from math import inf, ldexp, nan
 from typing import Any
@@ -11,11 +13,15 @@ import pytest
 from tract_llvm import meanings
 from tract_llvm.functions.rounding import floor, whole
 from tract_llvm.isa import ISAS, Dot, Isa, of_this_machine, portable, usable
-from tract_llvm.language.types import F16, F32
+from tract_llvm.language.function import Function
+from tract_llvm.language.tiles import tiles_of
+from tract_llvm.language.types import F16, F32, I32, POINTER
 from tract_llvm.language.values import Value
+from tract_llvm.objects.library import Code, Library
 from tract_llvm.objects.origins import key_of
 from tract_llvm.testing.elements import ElementRunner
 
+from tract_core.cache.cache import Cache, Key
 from tract_core.errors import Unsupported
 
 Array = np.ndarray[Any, Any]
@@ -138,7 +144,7 @@ def test_squares_are_two_dots_each_to_the_bit(dot: Dot) -> None:
 
 
 def test_every_instruction_has_a_meaning_and_no_other_has() -> None:
-    of_dots = {name for isa in ISAS for dot in isa.dots for name in (dot.name, dot.square)}
+    of_dots = {name for isa in ISAS for dot in (*isa.dots, *isa.tiles) for name in (dot.name, dot.square)}
     named = {name for isa in ISAS for name in (*of_dots, *isa.scales, isa.picks) if name}
     assert named == set(meanings.MEANINGS)
 
@@ -156,6 +162,66 @@ def test_dots_of_integers_are_products_of_pythons_integers_that_wrap(dot: Dot) -
             b -= (b >> bits - 1 << bits) * (dot.right[0] == "i")
             exact += a * b
         assert int(found[row]) == (exact + 2**31) % 2**32 - 2**31
+
+
+TILES = list({one: None for isa in ISAS for one in isa.tiles})
+
+
+def of_tiles(isa: Isa, dot: Dot, tiles: Sequence[Array]) -> Array:
+    """What is added to the last of three tiles, [16, 16], and stored behind it in memory."""
+
+    def write(module: Any) -> None:
+        f = Function(module, "tiles", isa, [POINTER])
+        memory, registers = f.buffer(0, I32), tiles_of(f)
+        with registers.configured():
+            for number in range(3):
+                registers.load(number, memory.at(256 * number), 16)
+            registers.add_products(dot, 2, 0, 1)
+            registers.store(2, memory.at(256 * 3), 16)
+            registers.clear(2)
+            registers.store(2, memory.at(256 * 4), 16)
+        f.finish()
+
+    held = np.concatenate([*(one.view("i4").ravel() for one in tiles), np.ones(2 * 256, "i4")])
+    library = Library(isa, Cache(None))
+    CFUNCTYPE(None, c_int64)(library.address(Code(Key("tiles", kept=False), "tiles", write)))(held.ctypes.data)
+    assert not held[4 * 256 :].any()
+    return held[3 * 256 : 4 * 256].reshape(16, 16).view(tiles[2].dtype)
+
+
+@pytest.mark.parametrize("dot", TILES, ids=lambda dot: dot.name)
+def test_tiles_are_what_is_said_of_them(dot: Dot) -> None:
+    for isa in [one for one in ISAS if dot in one.tiles]:
+        for host in (portable(isa), *(one for one in HERE if one == isa)):
+            for first in (0, 256, 512, 768):
+                part = slice(first, first + 256)
+                left, right, sums = groups(dot, "left", 0)[part], groups(dot, "right", 20)[part], sums_of(dot)[part]
+                tiles = [np.ascontiguousarray(one).reshape(16, 16) for one in (left, right, sums)]
+                same(of_tiles(host, dot, tiles), meanings.tiles(dot, *tiles))
+
+
+@pytest.mark.parametrize("dot", [one for one in TILES if one.sums == "i32"], ids=lambda dot: dot.name)
+def test_tiles_of_bytes_are_products_of_pythons_integers_that_wrap(dot: Dot) -> None:
+    left, right, sums = (
+        one[:256].reshape(16, 16) for one in (groups(dot, "left", 0), groups(dot, "right", 20), sums_of(dot))
+    )
+    kinds = {"u8": np.uint8, "i8": np.int8}
+    a = left.copy().view(kinds[dot.left]).reshape(16, 64).astype(object)
+    b = right.copy().view(kinds[dot.right]).reshape(16, 16, 4).transpose(0, 2, 1).reshape(64, 16).astype(object)
+    wanted = (a @ b + sums.astype(object) + 2**31) % 2**32 - 2**31
+    np.testing.assert_array_equal(meanings.tiles(dot, left, right, sums), wanted.astype("i4"))
+
+
+def test_tiles_of_bf16_sum_first_and_second_products_apart() -> None:
+    (dot,) = (one for one in TILES if one.sums == "f32")
+    left, right = (np.zeros((16, 16), "i4") for _ in range(2))
+    left[0, :3] = np.concatenate([bf16(2.0**24, 1), bf16(1, 1), bf16(0, 2.0**-24)])
+    right[:3, 0] = np.concatenate([bf16(1, 1), bf16(1, 1), bf16(0, 1)])
+    sums = np.zeros((16, 16), "f4")
+    sums[0, 0] = 1
+    # First ones: 2**24, and 1 is lost; second ones: 1, 2, 2; together 2**24 + 2, and 1 more is a tie.
+    assert meanings.tiles(dot, left, right, sums)[0, 0] == 2.0**24 + 4
+    assert meanings.tiles(dot, left, right, sums)[1:].any() == False  # noqa: E712 # zeros
 
 
 def test_what_both_products_of_the_least_integers_are() -> None:

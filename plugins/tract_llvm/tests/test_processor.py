@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tract_llvm.isa import ISAS
 from tract_llvm.llvm import binding
-from tract_llvm.processor import ARM_FEATURES, features, features_by_bits, features_by_name
+from tract_llvm.processor import ARM_FEATURES, FAST_BF16, features, features_by_bits, features_by_name
 
 on_x86 = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="so does Linux on x86-64 only"
@@ -21,7 +21,7 @@ on_x86 = pytest.mark.skipif(
 
 @on_x86
 def test_features_are_those_that_llvm_finds() -> None:
-    wanted = {name for isa in ISAS for name in isa.needs}
+    wanted = {name for isa in ISAS for name in isa.needs} - {FAST_BF16}
     by_llvm = dict(binding().get_host_cpu_features())
     assert {name: features().get(name, False) for name in wanted} == {name: by_llvm.get(name, False) for name in wanted}
 
@@ -29,13 +29,38 @@ def test_features_are_those_that_llvm_finds() -> None:
 @on_x86
 def test_where_the_system_lists_no_features_llvm_is_asked(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\n")
-    assert features(tmp_path / "cpuinfo") == features(tmp_path / "none") == dict(binding().get_host_cpu_features())
+    by_llvm, name = dict(binding().get_host_cpu_features()), binding().get_host_cpu_name()
+    for path in ("cpuinfo", "none"):
+        assert features(tmp_path / path) == {**by_llvm, FAST_BF16: name.startswith("znver")}
 
 
 @on_x86
 def test_features_have_the_names_of_llvm(tmp_path: Path) -> None:
-    (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu avx2 avx512_vnni\n\nflags\t\t: more\n")
-    assert features(tmp_path / "cpuinfo") == {"fpu": True, "avx2": True, "avx512vnni": True}
+    path = tmp_path / "cpuinfo"
+    path.write_text("processor\t: 0\nflags\t\t: fpu avx2 avx512_vnni\n\nflags\t\t: more\n")
+    assert features(path) == {"fpu": True, "avx2": True, "avx512vnni": True, FAST_BF16: False}
+    path.write_text("processor\t: 0\nvendor_id\t: AuthenticAMD\nflags\t\t: fpu\n")
+    assert features(path) == {"fpu": True, FAST_BF16: True}
+
+
+@on_x86
+@pytest.mark.parametrize("gives", [False, True])
+def test_tiles_are_there_where_the_system_gives_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gives: bool
+) -> None:
+    monkeypatch.setattr("tract_llvm.processor.gives_tiles", lambda: gives)
+    path = tmp_path / "cpuinfo"
+    path.write_text("vendor_id\t: GenuineIntel\nflags\t\t: fpu amx_tile amx_int8 amx_bf16\n")
+    found = {name for name, has in features(path).items() if has}
+    assert found == {"fpu"} | ({"amx-tile", "amx-int8", "amx-bf16"} if gives else set())
+
+
+@on_x86
+def test_processors_of_the_newest_kind_are_asked_by_llvm(tmp_path: Path) -> None:
+    path = tmp_path / "cpuinfo"
+    path.write_text("flags\t\t: fpu avx512_fp16 avx_vnni_int8\n")
+    tiles = {"amx-tile", "amx-int8", "amx-bf16"}
+    assert features(path).keys() >= dict(binding().get_host_cpu_features()).keys() - tiles
 
 
 @pytest.mark.skipif(platform.machine() != "aarch64" or sys.platform != "linux", reason="it is Linux's on ARM")

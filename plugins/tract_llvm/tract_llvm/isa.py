@@ -10,7 +10,7 @@ from typing import Any, Final
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
 from tract_core.machine import architecture
-from tract_llvm.processor import features
+from tract_llvm.processor import FAST_BF16, features
 
 
 @frozen
@@ -42,15 +42,17 @@ class Isa:
     """One instruction set.
 
     ``architecture``: as LLVM calls it. ``processor`` and ``features``: what LLVM may use. ``needs``: features that the
-    processor must have, as LLVM names them. ``vector_bytes``: of one register; ``registers``: how many kernels fill, of
-    those that there are: where instructions read no factor from memory, some are left for factors on their way.
-    ``masks_bits``: the narrowest elements of which parts of a vector are read and written at the price of the whole.
-    ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats;
+    processor must have, as `tract_llvm.processor` names them. ``vector_bytes``: of one register; ``registers``: how
+    many kernels fill, of those that there are: where instructions read no factor from memory, some are left for factors
+    on their way. ``masks_bits``: the narrowest elements of which parts of a vector are read and written at the price of
+    the whole. ``fma``: whether one instruction multiplies and adds; ``half``: whether one converts half floats;
     ``rounds``: whether one rounds floats to integers; ``scales``: the intrinsics of LLVM that multiply a register of
     f32, and one of f64, by powers of two, empty for none. ``dots``: the instructions that sum products of neighbours in
-    whole registers, the best ones first. ``pause``: the intrinsic, with its arguments, that tells the processor that a
-    thread waits for another. ``picks``: the one that picks lanes of 16 bits from two registers, empty for none.
-    ``written_out``: whether kernels have plain operations in the place of ``scales``, ``dots`` and ``picks``.
+    whole registers, the best ones first; ``tiles``: those that do so in tiles (`tract_llvm.language.tiles`), for which
+    LLVM writes code in processes of their own only, as what it does not expect there ends them. ``pause``: the
+    intrinsic, with its arguments, that tells the processor that a thread waits for another. ``picks``: the one that
+    picks lanes of 16 bits from two registers, empty for none. ``written_out``: whether kernels have plain operations in
+    the place of ``scales``, ``dots``, ``tiles`` and ``picks``.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Isa:
     dots: tuple[Dot, ...]
     pause: tuple[Any, ...]
     picks: str = ""
+    tiles: tuple[Dot, ...] = ()
     written_out: bool = False
 
     def lanes(self, bits: int) -> int:
@@ -91,6 +94,14 @@ _VNNI: Final = (
     Dot("x86.avx512.vpdpwssd.512", 2, "i16", "i16", "i32"),
 )
 _BF16: Final = Dot("x86.avx512bf16.dpbf16ps.512", 2, "bf16", "bf16", "f32")
+
+
+def _with_equal_signs(dots: tuple[Dot, ...], family: str, bits: str) -> tuple[Dot, ...]:
+    """With the instructions for bytes that both have a sign, and that both have none."""
+    signed = Dot(f"{family}.vpdpbssd.{bits}", 4, "i8", "i8", "i32")
+    unsigned = Dot(f"{family}.vpdpbuud.{bits}", 4, "u8", "u8", "i32")
+    return (signed, dots[0], unsigned, *dots[1:])
+
 
 _AVX512: Final = Isa(
     "avx512",
@@ -116,8 +127,62 @@ _AVX512_BF16: Final = replace(
     _AVX512_VNNI,
     name="avx512bf16",
     features=f"{_VNNI_FEATURES},+avx512bf16",
-    needs=(*_AVX512_VNNI.needs, "avx512bf16"),
+    needs=(*_AVX512_VNNI.needs, "avx512bf16", FAST_BF16),
     dots=(*_VNNI, _BF16),
+)
+_AVX10_2: Final = replace(
+    _AVX512_VNNI,
+    name="avx10.2",
+    features=f"{_VNNI_FEATURES},+avx10.2",
+    needs=(*_AVX512_VNNI.needs, "avx10.2"),
+    dots=_with_equal_signs(_VNNI, "x86.avx10", "512"),
+)
+_AMX: Final = replace(
+    _AVX512_VNNI,
+    name="amx",
+    features=f"{_VNNI_FEATURES},+amx-tile,+amx-int8,+amx-bf16",
+    needs=(*_AVX512_VNNI.needs, "amx-tile", "amx-int8", "amx-bf16"),
+    tiles=(
+        Dot("x86.tdpbusd", 4, "u8", "i8", "i32"),
+        Dot("x86.tdpbssd", 4, "i8", "i8", "i32"),
+        Dot("x86.tdpbuud", 4, "u8", "u8", "i32"),
+        Dot("x86.tdpbsud", 4, "i8", "u8", "i32"),
+        Dot("x86.tdpbf16ps", 2, "bf16", "bf16", "f32"),
+    ),
+)
+
+_AVX2: Final = Isa(
+    "avx2",
+    "x86_64",
+    "x86-64-v3",
+    "",
+    _V3,
+    32,
+    16,
+    masks_bits=32,
+    fma=True,
+    half=True,
+    rounds=True,
+    scales=(),
+    dots=(Dot("x86.avx2.pmadd.wd", 2, "i16", "i16", "i32", adds=False),),
+    pause=_X86_PAUSE,
+)
+_AVX_VNNI: Final = replace(
+    _AVX2,
+    name="avxvnni",
+    features="+avxvnni,+fast-dpwssd",
+    needs=(*_V3, "avxvnni"),
+    dots=(
+        Dot("x86.avx512.vpdpbusd.256", 4, "u8", "i8", "i32"),
+        Dot("x86.avx512.vpdpwssd.256", 2, "i16", "i16", "i32"),
+    ),
+)
+_AVX_VNNI_INT8: Final = replace(
+    _AVX_VNNI,
+    name="avxvnniint8",
+    features="+avxvnni,+avxvnniint8,+fast-dpwssd",
+    needs=(*_AVX_VNNI.needs, "avxvnniint8"),
+    dots=_with_equal_signs(_AVX_VNNI.dots, "x86.avx2", "256"),
 )
 
 _SDOT, _UDOT, _USDOT = (
@@ -173,25 +238,14 @@ ISAS: Final = (
         dots=(Dot("x86.sse2.pmadd.wd", 2, "i16", "i16", "i32", adds=False),),
         pause=_X86_PAUSE,
     ),
-    Isa(
-        "avx2",
-        "x86_64",
-        "x86-64-v3",
-        "",
-        _V3,
-        32,
-        16,
-        masks_bits=32,
-        fma=True,
-        half=True,
-        rounds=True,
-        scales=(),
-        dots=(Dot("x86.avx2.pmadd.wd", 2, "i16", "i16", "i32", adds=False),),
-        pause=_X86_PAUSE,
-    ),
+    _AVX2,
+    _AVX_VNNI,
+    _AVX_VNNI_INT8,
     _AVX512,
     _AVX512_VNNI,
     _AVX512_BF16,
+    _AVX10_2,
+    _AMX,
     _NEON,
     _NEON_DOT,
     _NEON_I8MM,

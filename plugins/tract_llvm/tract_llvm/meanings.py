@@ -72,7 +72,7 @@ def _multiplied(left: Array, right: Array) -> Array:
 
 
 def _multiplied_onto(left: Array, right: Array, sums: Array) -> Array:
-    """VPDPBUSD, VPDPWSSD, SDOT, UDOT, USDOT: the products of neighbours are added to sums, which wrap around.
+    """VPDPBUSD, VPDPBSSD, VPDPBUUD, VPDPWSSD, SDOT, UDOT, USDOT: products of neighbours are added to sums, which wrap.
 
     SDM and Arm, under these names; what saturates are others, VPDPBUSDS and VPDPWSSDS.
     """
@@ -95,10 +95,7 @@ def _dots_of_bf16(left: Array, right: Array, sums: Array) -> Array:
         for place in (1, 0):
             # Products are exact in f64, and so is what is added, unless one is below 2**-28 of the other one, which
             # rounding to f32 does not notice.
-            exact = total.astype(np.float64) + a[:, place] * b[:, place]
-            rounded = exact.astype(np.float32)
-            is_tiny = np.abs(exact) < NORMAL * (1 - 2.0**-25)
-            total = np.where(is_tiny, np.copysign(np.float32(0), rounded), rounded)
+            total = _flushed(total.astype(np.float64) + a[:, place] * b[:, place])
     return total
 
 
@@ -139,6 +136,47 @@ def _without_subnormal(x: Array) -> Array:
     return np.where(np.abs(x) < NORMAL, np.copysign(np.float32(0), x), x)
 
 
+def tiles(dot: Dot, left: Array, right: Array, sums: Array) -> Array:
+    """What `Tiles.add_products` gives, [rows, columns].
+
+    ``left``, ``right``: groups of factors, ``int32`` [rows, steps] and [steps, columns].
+    """
+    factors = [
+        np.ascontiguousarray(one).view(_TYPES[name]).reshape(*one.shape, dot.group)
+        for one, name in ((left, dot.left), (right, dot.right))
+    ]
+    return MEANINGS[dot.name](*factors, sums)
+
+
+def _tiles_of_bytes(left: Array, right: Array, sums: Array) -> Array:
+    """TDPBSSD, TDPBSUD, TDPBUSD, TDPBUUD: the products of neighbours are added to sums, which wrap around.
+
+    SDM, "TDPBSSD/TDPBSUD/TDPBUSD/TDPBUUD".
+    """
+    return _wrapped(np.einsum("msg,sng->mn", left.astype(np.int64), right.astype(np.int64)) + sums)
+
+
+def _tiles_of_bf16(left: Array, right: Array, sums: Array) -> Array:
+    """TDPBF16PS: first and second products of pairs are summed apart, step by step, each rounded once; then both.
+
+    What is subnormal is zero, before and after. SDM, "TDPBF16PS".
+    """
+    with np.errstate(all="ignore"):
+        a, b = (_float_of_upper(one).astype(np.float64) for one in (left, right))
+        totals = [np.zeros(sums.shape, np.float32) for _ in range(2)]
+        for step in range(a.shape[1]):
+            for place in range(2):
+                totals[place] = _flushed(totals[place].astype(np.float64) + a[:, step, None, place] * b[step, :, place])
+        both = _flushed(totals[0].astype(np.float64) + totals[1])
+        return _flushed(_without_subnormal(sums).astype(np.float64) + both)
+
+
+def _flushed(exact: Array) -> Array:
+    """The nearest f32, and zero for what is subnormal once it is rounded to 24 digits."""
+    rounded = exact.astype(np.float32)
+    return np.where(np.abs(exact) < NORMAL * (1 - 2.0**-25), np.copysign(np.float32(0), rounded), rounded)
+
+
 def scaled(x: Array, power: Array) -> Array:
     """VSCALEFPS, VSCALEFPD: x * 2**floor(power), rounded once. SDM, "VSCALEFPS", and its table of special cases.
 
@@ -173,6 +211,12 @@ MEANINGS: Final[Mapping[str, Callable[..., Array]]] = {
     "x86.sse2.pmadd.wd": _multiplied,
     "x86.avx2.pmadd.wd": _multiplied,
     "x86.avx512.pmaddw.d.512": _multiplied,
+    "x86.avx512.vpdpbusd.256": _multiplied_onto,
+    "x86.avx512.vpdpwssd.256": _multiplied_onto,
+    "x86.avx2.vpdpbssd.256": _multiplied_onto,
+    "x86.avx2.vpdpbuud.256": _multiplied_onto,
+    "x86.avx10.vpdpbssd.512": _multiplied_onto,
+    "x86.avx10.vpdpbuud.512": _multiplied_onto,
     "x86.avx512.vpdpbusd.512": _multiplied_onto,
     "x86.avx512.vpdpwssd.512": _multiplied_onto,
     "x86.avx512bf16.dpbf16ps.512": _dots_of_bf16,
@@ -184,12 +228,18 @@ MEANINGS: Final[Mapping[str, Callable[..., Array]]] = {
     "aarch64.neon.ummla.v4i32.v16i8": _squares_of_integers,
     "aarch64.neon.usmmla.v4i32.v16i8": _squares_of_integers,
     "aarch64.neon.bfmmla": _squares_of_bf16,
+    "x86.tdpbusd": _tiles_of_bytes,
+    "x86.tdpbssd": _tiles_of_bytes,
+    "x86.tdpbuud": _tiles_of_bytes,
+    "x86.tdpbsud": _tiles_of_bytes,
+    "x86.tdpbf16ps": _tiles_of_bf16,
     "x86.avx512.mask.scalef.ps.512": scaled,
     "x86.avx512.mask.scalef.pd.512": scaled,
     "x86.avx512.vpermi2var.hi.512": picked,
 }
 """By the names of LLVM. Factors of dots: [lanes, group] of their types, bf16 as ``uint16``; those of squares: [squares,
-row or column, two groups], and their sums [squares, of the first factor, of the second]; all else: [lanes].
+row or column, two groups], and their sums [squares, of the first factor, of the second]; of tiles: those of `tiles`
+with one more axis, [..., group]; all else: [lanes].
 """
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from tract_llvm.isa import ISAS, Isa, chosen
+from tract_llvm.isa import ISAS, Isa, chosen, of_this_machine
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
@@ -68,6 +68,7 @@ WASM: Final = "wasm32"
 _PROCESSORS: Final[Mapping[str, str]] = {
     "x86-64": "sse2",
     "x86-64-v3": "avx2",
+    "x86-64-v3-vnni": "avxvnni",
     "x86-64-v4": "avx512",
     "x86-64-v4-vnni": "avx512vnni",
     "aarch64": "neon",
@@ -93,10 +94,16 @@ def _every() -> dict[str, ObjectTarget]:
 TARGETS: Final[Mapping[str, ObjectTarget]] = _every()
 
 
+def _without_tiles() -> Isa:
+    """The best set of this machine whose registers need no permission: nobody asks for it who calls an object."""
+    chosen("")  # raises where there is none
+    return [one for one in of_this_machine() if not one.tiles][-1]
+
+
 def target_named(name: str) -> ObjectTarget:
     """The target of a name; ``native`` is this machine. Raises Unsupported where there is none of that name."""
     if name == NATIVE:
-        isa, system = chosen(""), _OWN_SYSTEM.get(sys.platform)
+        isa, system = _without_tiles(), _OWN_SYSTEM.get(sys.platform)
         if system is None:
             raise Unsupported(f"nobody knows the objects of {platform.system()}", hint="name a target")
         return ObjectTarget(NATIVE, isa, _SYSTEMS[isa.architecture][system])

@@ -24,8 +24,8 @@ LIBRARIES: Final = (".so", ".dylib", ".dll")
 MODULE: Final = ".wasm"
 
 TARGET_HELP: Final = (
-    "What it is for: this machine, or x86-64, x86-64-v3, x86-64-v4, x86-64-v4-vnni or aarch64, for Linux or, with "
-    "-windows or -macos behind it, for another system; wasm32."
+    "What it is for: this machine, or x86-64, x86-64-v3, x86-64-v4, these two with -vnni behind them, or aarch64, for "
+    "Linux or, with -windows or -macos behind it, for another system; wasm32."
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tract_llvm.elements.elementwise import cast
 from tract_llvm.elements.expressions import Apply, Expression
 from tract_llvm.isa import Isa
+from tract_llvm.language.types import ElementType
 from tract_llvm.program.loops import collapsed
 from tract_llvm.program.views import View
 
@@ -52,6 +53,10 @@ def copy_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> Nat
 
 def convert_step(source: View, target: View, isa: Isa, nodes: Sequence[int]) -> NativeStep:
     """The call that copies a tensor into another one of the same shape, its elements in the type of the other."""
-    to = target.element
-    step = Apply(Cast(DatumType.parse(to.name)), (0,), to, cast)
-    return map_step(Expression((source.element,), (step,)), [source], target, isa, nodes)
+    expression = Expression((source.element,), (converting(0, target.element),))
+    return map_step(expression, [source], target, isa, nodes)
+
+
+def converting(number: int, to: ElementType) -> Apply:
+    """The step that converts a value, by its number."""
+    return Apply(Cast(DatumType.parse(to.name)), (number,), to, cast)

@@ -23,7 +23,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_core.runtime.host import HostNode
 from tract_cpu.draft.constants import take_bytes, without_repeats
-from tract_cpu.draft.copies import copy_step
+from tract_cpu.draft.copies import convert_step, copy_step
 from tract_cpu.draft.draft import Draft, Drafted
 from tract_cpu.draft.repeats import Repeated
 from tract_cpu.group.groups import CpuGroup
@@ -81,7 +81,7 @@ class Lowering(CpuKnown):
         self._views: dict[OutletId, View | None] = {}
         self._hosted = 0
         self._read: set[int] = set()
-        self._copies: dict[View, View] = {}
+        self._copies: dict[tuple[View, ElementType], View] = {}
         self.layout = layout
         self._homes = dict(wanted)
 
@@ -155,8 +155,11 @@ class Lowering(CpuKnown):
             self.steps.append(copy_step(source, target, self.isa, (outlet.node,)))
         elif outlet not in self._views:
             blocked, plain = self.blocked[outlet], self.new(outlet)
-            for out_of, into in blocked.form.parts(blocked.view, plain):
+            held = plain if plain.element == blocked.view.element else self.like(plain, blocked.view.element)
+            for out_of, into in blocked.form.parts(blocked.view, held):
                 self.copy(out_of, into)
+            if held is not plain:
+                self.steps.append(convert_step(held, plain, self.isa, ()))
         return self._views[outlet]
 
     def known_view(self, outlet: OutletId) -> View:
@@ -267,11 +270,25 @@ class Lowering(CpuKnown):
         """The same tensor without gaps: a copy where it may have some, one for all that ask."""
         if view.is_contiguous:
             return view
-        if view not in self._copies:
-            target = View.contiguous(self.room(product(view.shape) * view.element.bytes), view.element, view.shape)
+        key = view, view.element
+        if key not in self._copies:
+            target = self._copies[key] = self.like(view, view.element)
             self.copy(view, target)
-            self._copies[view] = target
-        return self._copies[view]
+        return self._copies[key]
+
+    def converted(self, view: View, element: ElementType) -> View:
+        """The same tensor with elements of a type: a copy where it has others, one for all that ask."""
+        if view.element == element:
+            return view
+        key = view, element
+        if key not in self._copies:
+            target = self._copies[key] = self.like(view, element)
+            self.steps.append(convert_step(view, target, self.isa, ()))
+        return self._copies[key]
+
+    def like(self, view: View, element: ElementType) -> View:
+        """Memory for a tensor of the shape of another one, without gaps."""
+        return View.contiguous(self.room(product(view.shape) * element.bytes), element, view.shape)
 
     def near(self, view: View) -> View:
         """The same tensor, with neighbours along the last axis side by side, or one element there: copied if need be.

@@ -48,13 +48,19 @@ def grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums: Elem
 
     Of integers the values count, not the types that they are stored in.
     """
-    if left is None or right is None:
-        return None
-    for one in _groupings(isa.dots):
-        taken = other_sign(one.left) if one.flips else one.left
-        if one.dot.sums == sums.name and left.fits(taken) and right.fits(one.right):
-            return one
-    return None
+    return next((one for one in _groupings(isa.dots) if _fits(one, left, right, sums)), None)
+
+
+def tile_grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums: ElementType) -> DotGrouping | None:
+    """The same for products of tiles, which are for factors as they are: there is an instruction for all signs."""
+    return next((one for one in map(DotGrouping, isa.tiles) if _fits(one, left, right, sums)), None)
+
+
+def _fits(one: DotGrouping, left: Factor | None, right: Factor | None, sums: ElementType) -> bool:
+    """Whether factors are what an instruction takes, left ones with the other sign where these are flipped."""
+    if left is None or right is None or one.dot.sums != sums.name:
+        return False
+    return left.fits(other_sign(one.left) if one.flips else one.left) and right.fits(one.right)
 
 
 def _groupings(dots: Sequence[Dot]) -> Iterator[DotGrouping]:

@@ -79,10 +79,11 @@ class Products(Epilogue):
 class Convolved(Epilogue):
     """A convolution, or a deconvolution, which reads its data first.
 
-    ``grouping``: how products are summed in groups of channels.
+    ``grouping``: how products are summed in groups of channels; ``in_tiles``: whether in tiles.
     """
 
     grouping: DotGrouping | None
+    in_tiles: bool
 
 
 @frozen

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tract_llvm.fuse.known import Known
-from tract_llvm.isa import Isa
+from tract_llvm.isa import Dot, Isa
+from tract_llvm.language.types import F32, ElementType
 
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
@@ -54,6 +55,21 @@ class CpuKnown(Known):
     def moves(self, op: TypedOp) -> bool:
         """Whether a kernel only moves or converts the elements of an operator."""
         return self.model.registry[MOVES].find(type(op)) is not None
+
+    def held(self, element: ElementType) -> ElementType:
+        """The type of elements in blocks of channels: f32 for narrow floats, where no instruction sums their products.
+
+        So they are converted once, not by each that reads them; they have no more digits than before.
+        """
+        return self._held(element, (*self.isa.dots, *self.isa.tiles))
+
+    def held_apart(self, element: ElementType) -> ElementType:
+        """The same of what is multiplied in no tiles."""
+        return self._held(element, self.isa.dots)
+
+    def _held(self, element: ElementType, dots: Sequence[Dot]) -> ElementType:
+        narrow = element.kind == "f" and element.computed is F32
+        return F32 if narrow and all(dot.left != element.name for dot in dots) else element
 
     def why_not_kept(self, facts: Sequence[TypedFact]) -> str | None:
         """Why native code cannot keep something from turn to turn whose sizes are among those of ``facts``."""

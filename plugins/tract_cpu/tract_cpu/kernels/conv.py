@@ -243,7 +243,7 @@ class ConvWriter:
                     add(at.at(channel * self.channel_step))
 
             if plan.moves or self._above is not None:  # which rows of a ring are read is said there
-                self._over_window(start, 0, plan.spatial, over_channels)
+                self.over_window(start, 0, plan.spatial, over_channels)
             else:
                 over_channels(start)
 
@@ -283,25 +283,26 @@ class ConvWriter:
                     )
             place.value = place.value + taps * plan.lanes
 
-        self._over_window(source, 0, plan.spatial - 1, add)
+        self.over_window(source, 0, plan.spatial - 1, add)
 
-    def _over_window(self, at: Buffer, axis: int, axes: int, visit: Callable[[Buffer], None]) -> None:
+    def over_window(self, at: Buffer, axis: int, axes: int, visit: Callable[[Buffer], None]) -> None:
+        """Visit all positions of a window, from an axis on, up to another one."""
         if axis == axes:
             visit(at)
             return
         with self.k.loop(f"tap{axis}", self.window[axis]) as tap:
             ring = None if axis else self._above
             there = tap if ring is None else ring.place(self._row + tap * ring.dilation)
-            self._over_window(at.at(there * self.taps[axis]), axis + 1, axes, visit)
+            self.over_window(at.at(there * self.taps[axis]), axis + 1, axes, visit)
 
     def _write(self, sums: list[list[Value]], places: Sequence[Buffer], column: Value, block: Value) -> None:
         """Send the sums through the expression, and write those of channels that there are."""
         for v in range(self.plan.vectors):
             with self.k.when(block + v < self.blocks):
                 rows = [place.at(one.block * v) for one, place in zip(self.targets, places, strict=True)]
-                self._write_vectors([line[v] for line in sums], rows, column)
+                self.write_vectors([line[v] for line in sums], rows, column)
 
-    def _write_vectors(self, sums: list[Value], rows: Sequence[Buffer], column: Value) -> None:
+    def write_vectors(self, sums: list[Value], rows: Sequence[Buffer], column: Value) -> None:
         """The same for one vector of channels of some columns. ``rows``: where operands and the result are."""
         plan, pairs = self.plan, zip(self.targets, self.plan.steps, strict=True)
         moves = [one.moves[-1] if step is None else step for one, step in pairs]

@@ -172,12 +172,12 @@ class MatMulPlan:
 
         Task by task: a block of rows, and a panel of columns, of a pair.
         """
-        product = _Product(self, k)
+        product = ProductWriter(self, k)
         with product.each_piece(), k.loop("task", k.end, k.begin) as task:
             product.task(task)
 
 
-class _Product:
+class ProductWriter:
     """The product while it is written. Sizes: of the result, and of the inner axis."""
 
     def __init__(self, plan: MatMulPlan, k: Kernel) -> None:
@@ -189,9 +189,9 @@ class _Product:
         self._piece = taken.size("piece") if plan.pieces else self.depth
         self._done = k.index(0)
         grouping = plan.grouping
-        self._steps = self.depth if grouping is None else (self.depth + (grouping.size - 1)) // grouping.size
-        self._lines = self._steps + 1 if grouping is not None and grouping.flips else self._steps
-        self._left, self._left_row, self._left_step = (
+        self.steps = self.depth if grouping is None else (self.depth + (grouping.size - 1)) // grouping.size
+        self.lines = self.steps + 1 if grouping is not None and grouping.flips else self.steps
+        self._left, self.left_row, self._left_step = (
             taken.memory("left"),
             *map(taken.size, ("left_row", "left_step")),
         )
@@ -200,7 +200,7 @@ class _Product:
         self._result, self._result_row = taken.memory("result"), taken.size("result_row")
         # For each loop over pairs: its size, and how far left, right, further operands and result move.
         self._batch = [[one.size("size"), *one.sizes("strides")] for one in taken.each("batch")]
-        self._packed = k.variable(k.index(-1))
+        self.packed = k.variable(k.index(-1))
         count = (self.rows - self._whole + (plan.rest - 1)) // plan.rest + self._whole // plan.tile.rows
         self._blocks = (count + (self._tiles - 1)) // self._tiles
         self._panels = (self.columns + (plan.tile.columns - 1)) // plan.tile.columns
@@ -212,41 +212,46 @@ class _Product:
             yield
             return
         with self.k.loop("piece", self.depth, step=self._piece) as self._done:
-            self._steps = self.k.smaller(self._piece, self.depth - self._done)
-            self._packed.value = self.k.index(-1)
+            self.steps = self.k.smaller(self._piece, self.depth - self._done)
+            self.packed.value = self.k.index(-1)
             yield
 
     def task(self, task: Value) -> None:
         """One block of rows and one panel of columns, of one pair of matrices."""
         k, tile = self.k, self.plan.tile
-        block, first = task // self._panels, (task % self._panels) * tile.columns
-        number = block % self._blocks * self._tiles
-        begin, end = self._first_row(number), self._first_row(number + self._tiles)
-        at = self._of_pair(block // self._blocks).at(begin, self._left_row, first, first * self._lines)
+        block, begin, end, at = self.block_of(task)
         if self.plan.pieces:
             left = at.left.at(self._done * self._left_step)
             at = replace(at, left=left, right=at.right.at(self._done * tile.columns))
         rows, whole = end - begin, k.smaller(end, self._whole) - begin
         whole = k.select(whole > 0, whole, 0)
         packed = k.scratch(self.plan.sums if self.plan.grouping is None else GROUPED)
-        each = self._steps * tile.pitch if self.plan.turns else self._apart() * tile.rows
+        each = self.steps * tile.pitch if self.plan.turns else self._apart() * tile.rows
         if self.plan.packs:
-            with k.when(self._packed.value.differs(block)):
+            with k.when(self.packed.value.differs(block)):
                 for height, row, number in self._tiles_of(whole, rows):
-                    self._pack(at.left.at(row * self._left_row), height, packed.at(number * each))
-                self._packed.value = block
+                    self._pack(at.left.at(row * self.left_row), height, packed.at(number * each))
+                self.packed.value = block
         share = self._share(rows)
         for height, row, number in self._tiles_of(whole, rows):
             fetched = None
             if self.plan.fetches:
-                fetched = _Fetched(at.right.at(self._lines * tile.columns + number * share * self._steps), share)
+                fetched = _Fetched(at.right.at(self.lines * tile.columns + number * share * self.steps), share)
             left = self._packed_factors(packed.at(number * each)) if self.plan.packs else self._factors(at, row)
             self._tile(height, left, at.below(row), fetched)
+
+    def block_of(self, task: Value) -> tuple[Value, Value, Value, TilePlace]:
+        """The block of rows of a task, by its number, its first row and the one behind its last one; the place."""
+        block, first = task // self._panels, (task % self._panels) * self.plan.tile.columns
+        number = block % self._blocks * self._tiles
+        begin, end = self._first_row(number), self._first_row(number + self._tiles)
+        place = self._of_pair(block // self._blocks).at(begin, self.left_row, first, first * self.lines)
+        return block, begin, end, place
 
     def _apart(self) -> Value:
         """How far apart packed rows are that are not turned: an odd number of lines, which all meet in other sets."""
         line = CACHE_LINE // self.plan.sums.bytes
-        return ((self._steps + (line - 1)) // line | 1) * line
+        return ((self.steps + (line - 1)) // line | 1) * line
 
     def _packed_factors(self, packed: Buffer) -> Factors:
         """Those of a packed tile."""
@@ -261,16 +266,16 @@ class _Product:
             return Factors(lambda row, step: packed[step * tile.pitch + row], pairs)
         return Factors(lambda row, step: packed.at(apart * row)[step], pairs)
 
-    def _factors(self, at: _Place, first: Value) -> Factors:
+    def _factors(self, at: TilePlace, first: Value) -> Factors:
         """Those of a tile where they are, from a row on."""
-        left = at.left.at(first * self._left_row)
+        left = at.left.at(first * self.left_row)
 
         def pairs(height: int, step: Value) -> list[Value]:
-            rows = [left.at(self._left_row * min(one, height - 1)) for one in range(TOGETHER * pairs_of(height))]
-            both = [self._groups(row, step, TOGETHER) for row in rows]
+            rows = [left.at(self.left_row * min(one, height - 1)) for one in range(TOGETHER * pairs_of(height))]
+            both = [self.groups(row, step, TOGETHER) for row in rows]
             return [self.k.joined(two) for two in zip(both[::2], both[1::2], strict=True)]
 
-        return Factors(lambda row, step: self._factor(left.at(self._left_row * row), step), pairs)
+        return Factors(lambda row, step: self.factor(left.at(self.left_row * row), step), pairs)
 
     def _share(self, rows: Value) -> Value:
         """How much each tile of a block fetches in a step, so that all of them fetch a panel."""
@@ -294,7 +299,7 @@ class _Product:
             before = before + (end - begin) // height
             begin = end
 
-    def _of_pair(self, number: Value) -> _Place:
+    def _of_pair(self, number: Value) -> TilePlace:
         """The matrices of a pair."""
         places = [self._left, self._right, *(buffer for buffer, _ in self._further), self._result]
         for size, *strides in reversed(self._batch):
@@ -302,7 +307,7 @@ class _Product:
             number = number // size
             places = [place.at(position * stride) for place, stride in zip(places, strides, strict=True)]
         zero = self.k.index(0)
-        return _Place(zero, zero, places[0], places[1], tuple(places[2:-1]), places[-1])
+        return TilePlace(zero, zero, places[0], places[1], tuple(places[2:-1]), places[-1])
 
     def _pack(self, left: Buffer, height: int, packed: Buffer) -> None:
         """packed[step, row] = left[row, step], of the rows of a tile; behind the last one anything fills a vector.
@@ -310,11 +315,11 @@ class _Product:
         Rows that lie along the memory stay rows: packed[row, step].
         """
         k, lanes, pitch, grouping = self.k, self.plan.tile.lanes, self.plan.tile.pitch, self.plan.grouping
-        rows = [left.at(self._left_row * one) for one in range(height)]
+        rows = [left.at(self.left_row * one) for one in range(height)]
         if not self.plan.turns:
             self._copy(rows, packed)
             return
-        whole = self._steps if grouping is None else self.depth // grouping.size
+        whole = self.steps if grouping is None else self.depth // grouping.size
         done: Value = k.index(0)
         if self.plan.together:
             width = min(SQUARE, lanes)
@@ -322,49 +327,49 @@ class _Product:
             with k.loop("pack.lines", done, step=width) as step:
                 for first in range(0, height, lanes):
                     part = [rows[min(first + one, height - 1)] for one in range(lanes)]
-                    pieces = [[self._groups(one, step, width) for one in part[place::width]] for place in range(width)]
+                    pieces = [[self.groups(one, step, width) for one in part[place::width]] for place in range(width)]
                     lines = turned_squares(k, [k.joined(one) for one in pieces], width)
                     for place, line in enumerate(lines):
                         packed.put((step + place) * pitch + first, line)
         with k.loop("pack.step", whole, done) as step:
             for one, row in enumerate(rows):
-                packed[step * pitch + one] = self._factor(row, step)
+                packed[step * pitch + one] = self.factor(row, step)
         if grouping is not None:
-            with k.loop("pack.rest", self._steps, whole) as step:
+            with k.loop("pack.rest", self.steps, whole) as step:
                 for one, row in enumerate(rows):
-                    packed[step * pitch + one] = self._group(row, step, grouping)
+                    packed[step * pitch + one] = self.group(row, step, grouping)
 
     def _copy(self, rows: Sequence[Buffer], packed: Buffer) -> None:
         """packed[row, step] = rows[row, step]"""
         k, lanes, apart = self.k, self.plan.tile.lanes, self._apart()
         done: Value = k.index(0)
         for width in (lanes, 0):
-            end = self._steps - self._steps % max(width, 1)
+            end = self.steps - self.steps % max(width, 1)
             with k.loop("pack.row", end, done, max(width, 1)) as step:
                 for one, row in enumerate(rows):
                     packed.put(apart * one + step, k.convert(row.vector(step, width), self.plan.sums))
             done = end
 
-    def _factor(self, row: Buffer, step: Value) -> Value:
+    def factor(self, row: Buffer, step: Value) -> Value:
         """The number of a row of the left matrix, or the whole group of them, that is multiplied in a step along it."""
         grouping = self.plan.grouping
         if grouping is None:
             return self.k.convert(row[step * self._left_step], self.plan.sums)
-        return self._groups(row, step) if self.plan.together else self._group(row, step, grouping)
+        return self.groups(row, step) if self.plan.together else self.group(row, step, grouping)
 
-    def _groups(self, row: Buffer, step: Value, lanes: int = 0) -> Value:
+    def groups(self, row: Buffer, step: Value, lanes: int = 0) -> Value:
         """The groups of some steps, whose numbers lie beside each other."""
         grouping = self.plan.grouping
         assert grouping is not None  # nothing else is together
         return grouping.flipped(row.together(step * grouping.size, GROUPED, lanes))
 
-    def _group(self, row: Buffer, step: Value, grouping: DotGrouping) -> Value:
+    def group(self, row: Buffer, step: Value, grouping: DotGrouping) -> Value:
         """A group whose neighbours are read one by one. What it has beyond the last one, the panel has as zeros."""
         k, row = self.k, as_integers(row)
         places = [k.smaller(step * grouping.size + one, self.depth - 1) for one in range(grouping.size)]
         return grouping.flipped(grouping.joined([k.convert(row[one * self._left_step], GROUPED) for one in places]))
 
-    def _tile(self, height: int, left: Factors, at: _Place, fetched: _Fetched | None) -> None:
+    def _tile(self, height: int, left: Factors, at: TilePlace, fetched: _Fetched | None) -> None:
         """One tile."""
         k, plan, tile = self.k, self.plan, self.plan.tile
         if plan.pieces:
@@ -376,7 +381,7 @@ class _Product:
             self._end(totals, at)
             return
         totals = _added(self._begun(height, at), totals)
-        with k.either(self._done + self._steps < self.depth) as (more, last):
+        with k.either(self._done + self.steps < self.depth) as (more, last):
             with more:
                 for row, line in zip(self._rows_of(height, at), totals, strict=True):
                     for v, total in enumerate(line):
@@ -407,7 +412,7 @@ class _Product:
             for one in range(height):
                 sums.add(to, one, left.one(one, step).splat(tile.lanes), columns)
 
-        return sums.along(self._steps, add)
+        return sums.along(self.steps, add)
 
     def _in_squares(
         self, dot: Dot, height: int, left: Factors, line: Callable[[Value], list[Value]], start: list[Value] | None
@@ -415,12 +420,12 @@ class _Product:
         """The same, two steps at once, and a last one alone. ``line``: the columns of a step."""
         k, lanes = self.k, self.plan.tile.lanes
         zeros = [k.constant(0, self.plan.sums, lanes)] * self.plan.tile.vectors
-        squares, whole = SquareSums(k, dot, height, start or zeros), self._steps - self._steps % TOGETHER
+        squares, whole = SquareSums(k, dot, height, start or zeros), self.steps - self.steps % TOGETHER
         with k.loop("depth", whole, step=TOGETHER) as step:
             both = zip(line(step), line(step + 1), strict=True)
             squares.add(left.pairs(height, step), [pair for two in both for pair in interleaved(k, *two)])
         sums = [[k.variable(total) for total in row] for row in squares.totals()]
-        with k.loop("depth.rest", self._steps, whole) as step:
+        with k.loop("depth.rest", self.steps, whole) as step:
             columns = line(step)
             for one, row in enumerate(sums):
                 factor = left.one(one, step).splat(lanes)
@@ -428,11 +433,11 @@ class _Product:
                     total.value = k.dots(dot, factor, column, total.value)
         return [[total.value for total in row] for row in sums]
 
-    def _rows_of(self, height: int, at: _Place) -> list[Buffer]:
+    def _rows_of(self, height: int, at: TilePlace) -> list[Buffer]:
         """Where the rows of a tile begin in the result."""
         return [at.result.at((at.row + one) * self._result_row + at.column) for one in range(height)]
 
-    def _begun(self, height: int, at: _Place) -> list[list[Value]]:
+    def _begun(self, height: int, at: TilePlace) -> list[list[Value]]:
         """The sums of all pieces before, by rows and vectors."""
         k, lanes = self.k, self.plan.tile.lanes
         left = k.select(self._done > 0, self.columns - at.column, 0)
@@ -441,7 +446,7 @@ class _Product:
             [row.vector(v * lanes, lanes, mask) for v, mask in enumerate(masks)] for row in self._rows_of(height, at)
         ]
 
-    def _end(self, totals: list[list[Value]], at: _Place) -> None:
+    def _end(self, totals: list[list[Value]], at: TilePlace) -> None:
         """Write what becomes of the sums of a tile."""
         k, tile, plan = self.k, self.plan.tile, self.plan
         if plan.masks:
@@ -453,14 +458,14 @@ class _Product:
             with otherwise:
                 self._write(totals, at, masked=True)
 
-    def _write(self, totals: list[list[Value]], at: _Place, *, masked: bool) -> None:
+    def _write(self, totals: list[list[Value]], at: TilePlace, *, masked: bool) -> None:
         """Send the sums through the expression, and write them."""
         k, tile = self.k, self.plan.tile
         starts = range(0, tile.columns, tile.lanes)
         masks = [k.mask(self.columns - at.column - start, tile.lanes) if masked else None for start in starts]
         if not self.plan.rolled:
             for one, line in enumerate(totals):
-                self._write_row(line, at.row + one, at, masks)
+                self.write_row(line, at.row + one, at, masks)
             return
         laid = k.own(totals[0][0].type, len(totals) * tile.columns)
         for one, line in enumerate(totals):
@@ -468,9 +473,10 @@ class _Product:
                 laid.put(one * tile.columns + start, total)
         with k.loop("row", len(totals)) as one:
             line = [laid.vector(one * tile.columns + start, tile.lanes) for start in starts]
-            self._write_row(line, at.row + one, at, masks)
+            self.write_row(line, at.row + one, at, masks)
 
-    def _write_row(self, line: Sequence[Value], row: Value, at: _Place, masks: Sequence[Value | None]) -> None:
+    def write_row(self, line: Sequence[Value], row: Value, at: TilePlace, masks: Sequence[Value | None]) -> None:
+        """Send the sums of a row through the expression, and write them."""
         plan, lanes = self.plan, self.plan.tile.lanes
         target = at.result.at(row * self._result_row + at.column)
         for v, (total, mask) in enumerate(zip(line, masks, strict=True)):
@@ -548,8 +554,11 @@ class _Fetched:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Place:
-    """A place in the result, and the matrices: the left one from its row on, the right one from its column on."""
+class TilePlace:
+    """A place in the result, and the matrices: the left one from its row on, the right one from its column on.
+
+    ``further``: further operands of the expression.
+    """
 
     row: Value
     column: Value
@@ -558,10 +567,10 @@ class _Place:
     further: tuple[Buffer, ...]
     result: Buffer
 
-    def at(self, row: Value, left_row: Value, column: Value, panel: Value) -> _Place:
+    def at(self, row: Value, left_row: Value, column: Value, panel: Value) -> TilePlace:
         """From a row and a column on. ``left_row``: how far apart left rows are; ``panel``: where it begins."""
-        return _Place(row, column, self.left.at(row * left_row), self.right.at(panel), self.further, self.result)
+        return TilePlace(row, column, self.left.at(row * left_row), self.right.at(panel), self.further, self.result)
 
-    def below(self, rows: Value) -> _Place:
+    def below(self, rows: Value) -> TilePlace:
         """The place so many rows further down."""
         return replace(self, row=self.row + rows)

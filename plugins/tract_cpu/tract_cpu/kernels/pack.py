@@ -17,13 +17,15 @@ from tract_cpu.kernels.signature import Memory, Signature, Size
 
 @frozen
 class PackPlan:
-    """Packs a right matrix into panels. ``across``: whether neighbours in a row lie beside each other in memory.
+    """Packs a right matrix into panels.
 
-    ``grouping``: how neighbours in a column are put together.
+    ``held``: the type of what is in no groups there. ``across``: whether neighbours in a row lie beside each other in
+    memory. ``grouping``: how neighbours in a column are put together.
     """
 
     tile: Tile
     element: ElementType
+    held: ElementType
     across: bool
     grouping: DotGrouping | None = None
 
@@ -36,7 +38,7 @@ class PackPlan:
     def signature(self) -> Signature:
         """What it is called with."""
         strides = Size("down"), Size("across"), Size("pair")
-        source, packed = Memory("source", self.element), Memory("packed", self.element)
+        source, packed = Memory("source", self.element), Memory("packed", self.held)
         return Signature.of(Size("columns"), Size("depth"), source, *strides, packed)
 
     def emit(self, k: Kernel) -> None:

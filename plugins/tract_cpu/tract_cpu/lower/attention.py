@@ -40,6 +40,16 @@ def _along(lowering: Lowering, view: View, axis: int) -> View:
     return turned.transposed([order.index(one) for one in range(len(order))])
 
 
+def _held(lowering: Lowering, view: View, axis: int) -> View:
+    """A factor that is read often: narrow floats as f32 where that is faster, neighbours along an axis side by side."""
+    element = lowering.held_apart(view.element)
+    if element == view.element:
+        return view
+    order = [*(one for one in range(len(view.shape)) if one != axis), axis]
+    turned = lowering.converted(view.transposed(order), element)
+    return turned.transposed([order.index(one) for one in range(len(order))])
+
+
 @ROWS.row(KINDS, Attention)
 def lower_attention(site: Site) -> None:
     """An attention that was found, as one step."""
@@ -51,8 +61,10 @@ def lower_attention(site: Site) -> None:
     repeated = _repeated(lowering, found, names)
     pairs = zip(repeated, found.factors, strict=True)
     factors = [one.once if one else lowering.known_view(outlet) for one, outlet in pairs]
-    if not found.query:
-        axes = zip(factors, found.terms, (found.depth, found.depth, found.width), strict=False)
+    axes = list(zip(factors, found.terms, (found.depth, found.depth, found.width), strict=False))
+    if found.query:
+        factors = [_held(lowering, view, term.index(axis or term[-1])) for view, term, axis in axes]
+    else:
         factors = [_along(lowering, view, term.index(axis)) for view, term, axis in axes if axis]
     result = lowering.new(OutletId(found.nodes[-1]))
     tensors = [*factors, *chain.operands, result]
@@ -60,7 +72,9 @@ def lower_attention(site: Site) -> None:
     at = [_strides(view, term) for view, term in zip(tensors, terms, strict=True)]
     loops = _loops(names, sizes, at, [*repeated, *(None for _ in tensors[3:])], terms)
     around = product([loop.size for loop in loops])
-    call = _Placed(found, chain, sizes, [view.address for view in tensors], at, loops, result.element)
+    call = _Placed(
+        found, chain, sizes, [view.address for view in tensors], at, loops, factors[0].element, result.element
+    )
     step = call.many(lowering.isa) if found.query else call.few(lowering.isa)
     depth, width = (sizes[name] if name else 1 for name in (found.depth, found.width))
     work = around * sizes.get(found.query, 1) * sizes[found.key] * (depth + width)
@@ -109,7 +123,8 @@ def _loops(
 class _Placed:
     """An attention whose tensors are placed: factors, further operands of the scores, and the result, in this order.
 
-    ``at``: how far apart neighbours along each axis are, for each tensor. ``loops``: around. ``result``: its type.
+    ``at``: how far apart neighbours along each axis are, for each tensor. ``loops``: around. ``element``, ``result``:
+    the types of the factors and of the result.
     """
 
     found: Attention
@@ -118,12 +133,8 @@ class _Placed:
     addresses: Sequence[Address]
     at: Sequence[Strides]
     loops: Sequence[StridedLoop]
+    element: ElementType
     result: ElementType
-
-    @property
-    def element(self) -> ElementType:
-        """The type of the factors."""
-        return self.chain.expression.inputs[0]
 
     def many(self, isa: Isa) -> NativeStep:
         """A call for all queries, whose tasks are vectors of them."""

@@ -64,6 +64,7 @@ def _copies(site: Site, whole: Blocked, forms: Forms) -> list[NativeStep]:
         if born is not None and born.view == part:
             continue
         there = in_blocks(lowering, outlet, form)
-        pairs = [(part, there.view)] if there is not None else form.parts(part, lowering.known_view(outlet))
+        plain = there or lowering.converted(lowering.known_view(outlet), part.element)
+        pairs = [(part, plain.view)] if isinstance(plain, Blocked) else form.parts(part, plain)
         steps += [copy_step(out_of, into, site.isa, ()) for into, out_of in pairs]
     return steps

@@ -23,6 +23,7 @@ from tract_cpu.group.winograd import tile_of
 from tract_cpu.lower.written_out import written_out
 from tract_cpu.place.blocked import bordered, operands_in_blocks, to_blocks
 from tract_cpu.place.chain import placed
+from tract_cpu.place.tiled import tiled
 from tract_cpu.place.wholes import result_for
 from tract_cpu.products.direct import Candidate, direct
 from tract_cpu.products.weights import Weights
@@ -45,7 +46,7 @@ def lower_conv(op: Conv, site: Site) -> str | None:
     axes = tuple(WindowAxis(place, one.kernel, one.stride, one.dilation, before) for place, one, before in windows)
     parts = replace(prepared(op, site), axes=axes)
     tile = tile_of(site.lowering, site.lowering.model.nodes[site.node.node])
-    if tile is None:
+    if tile is None or parts.in_tiles:
         _add_direct(site, _in_one_row(parts))
     else:
         add_steps(site, parts, [winograd_step(site, parts, tile)])
@@ -90,11 +91,17 @@ def lower_channels(site: Site) -> None:
     ordered = array if array is None or op.axes.inputs[1 - group.slot][0] == op.axes.outputs[0][axis] else array.T
     matrix = None if ordered is None else Weights.of_array(lowering, ordered)
     assert matrix is not None  # that was looked at
-    view = to_blocks(lowering, data, _form_read(group), ((0, 0),) * (rank + 1))
+    nothing = ((0, 0),) * (rank + 1)
+    read = _form_read(group)
+    view, block = to_blocks(lowering, data, read, nothing), form.block
+    if group.in_tiles:
+        view = tiled(lowering, view, read, nothing, 1)
+        block = int(view.shape[-1])
     chain = placed(site, operands_in_blocks(lowering, form))
     result = result_for(lowering, chain.outlet, form)
     axes = tuple(map(WindowAxis, range(axis + 1, rank)))
-    parts = Parts(form, axes, ConvInput(view, form.block), matrix, 1, chain, result, bool(axis), group.grouping)
+    kinds = bool(axis), group.grouping, group.in_tiles
+    parts = Parts(form, axes, ConvInput(view, block), matrix, 1, chain, result, *kinds)
     _add_direct(site, parts)
 
 
@@ -122,7 +129,7 @@ def prepared(op: Convolution, site: Site) -> Parts:
     else:
         shape, element = form.shape(site.node.facts[0].shape), chain.expression.result
         result = View.contiguous(lowering.room(product(shape) * element.bytes), element, shape)
-    return Parts(form, (), source, weights, op.group, chain, result, layout.has_n, group.grouping)
+    return Parts(form, (), source, weights, op.group, chain, result, layout.has_n, group.grouping, group.in_tiles)
 
 
 def _forms_apart(op: Convolution, site: Site, weights: Weights) -> Form:
@@ -143,7 +150,7 @@ def _weights(op: Convolution, site: Site) -> Weights:
     rank, start = len(view.shape), layout.h_axis
     shape = (*view.shape[:start], *op.pool.kernel_shape, *view.shape[start + op.pool.rank :])
     order = [layout.o_axis(rank), layout.i_axis(rank), *range(start, start + op.pool.rank)]
-    return Weights(replace(view, shape=shape).transposed(order))
+    return Weights(replace(view, shape=shape).transposed(order), view.element)
 
 
 def add_steps(site: Site, parts: Parts, steps: Sequence[NativeStep]) -> None:
@@ -179,8 +186,14 @@ def source_of(op: Convolution, site: Site, apart: Dim) -> ConvInput:
     border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(fact.rank))
     form = site.group.reads[0][1]
     if form is not None:
+        if isinstance(site.group, Convolved) and site.group.in_tiles:
+            view = to_blocks(lowering, data, form, ((0, 0),) * (fact.rank + 1))
+            view = tiled(lowering, view, form, (*border, (0, 0)), op.pool.strides[-1] if op.pool.strides else 1)
+            return ConvInput(view, int(view.shape[-1]))
         return ConvInput(to_blocks(lowering, data, form, (*border, (0, 0))), form.block)
     plain, axis = lowering.known_view(data), op.pool.data_format.c_axis(fact.rank)
+    if site.group.form is not None:
+        plain = lowering.converted(plain, lowering.held(plain.element))
     if any(end != 0 for pair in border for end in pair):
         wide = bordered(lowering, plain, border)
         lowering.copy(plain, wide)

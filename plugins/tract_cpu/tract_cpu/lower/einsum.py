@@ -18,25 +18,26 @@ from tract_llvm.program.storages import Address
 from tract_llvm.program.views import View
 
 from tract_core.compile.products import ProductAxes, moves_only, stretched_shapes
-from tract_core.dims import Dim, ceil_div, is_one, product
+from tract_core.dims import Dim, ceil_div, is_one, less_or_equal, product
 from tract_core.frozen import frozen
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.caches import CACHE_LINE
+from tract_cpu.caches import CACHE_LINE, caches
 from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.map import map_step
-from tract_cpu.group.dots import factor_of, grouping_for
+from tract_cpu.group.dots import factor_of, grouping_for, tile_grouping_for
 from tract_cpu.group.einsum import Product
 from tract_cpu.group.groups import Gates, Products
 from tract_cpu.group.pairs import wire_pairs
 from tract_cpu.kernels.dots import GROUPED, DotGrouping
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.kernels.pack import PackPlan
+from tract_cpu.kernels.tiles import TilesPlan, packed_row, tiles_for, whole_lines
 from tract_cpu.lower.recurrent import StateProduct, gates_step
 from tract_cpu.lower.written_out import written_out
 from tract_cpu.place.chain import PlacedChain, as_they_are, near, placed
-from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task
+from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task, whole_tiles
 from tract_cpu.products.dots import in_panels
 from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.program import NativeStep
@@ -59,11 +60,23 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     chain, views = placed(site, near(lowering)), _stretched(op, site)
     shape = dict(zip(op.axes.outputs[0], lowering.model.outlet_fact(site.outlet).shape, strict=True))
     left, right = (factor_of(lowering, site.node.inputs[slot]) for slot in (axes.left, axes.right))
-    grouping = grouping_for(site.isa, left, right, chain.expression.inputs[0].computed)
-    product_of = _Product(site, op, axes, chain, shape, grouping)
+    sums, known = chain.expression.inputs[0].computed, site.array(axes.right) is not None
+    tiles = tile_grouping_for(site.isa, left, right, sums) if known and _pays_in_tiles(axes, shape) else None
+    grouping = tiles or grouping_for(site.isa, left, right, sums)
+    product_of = _Product(site, op, axes, chain, shape, grouping, in_tiles=tiles is not None)
     if product_of.lower(views) is None:
         return None
     return product_of.lower([_arranged(site, op, axes, slot, view) for slot, view in enumerate(views)])
+
+
+def _pays_in_tiles(axes: ProductAxes, shape: dict[str, Dim]) -> bool:
+    """Whether there are so many rows that whole tiles of them take less time than as many vectors."""
+    rows = product(shape[name] for name in axes.rows)
+    return not isinstance(rows, int) or rows >= _ROWS_OF_TILES
+
+
+_ROWS_OF_TILES = 4
+"""A tile is multiplied in as many cycles as vectors for two rows are, beside what is packed and laid down for it."""
 
 
 @ROWS.row(KINDS, Gates)
@@ -142,6 +155,8 @@ _Kinds = tuple[ElementType, ElementType, Expression, tuple[bool, ...], int]
 
 def _scratch(plan: MatMulPlan, rows: RowCut, tiles: Dim, lines: Dim, size: int) -> Dim:
     """Bytes for packed blocks of the left matrix. ``size``: of a number."""
+    if isinstance(plan, TilesPlan):
+        return tiles * rows.tile.rows * packed_row(lines) * size
     height, length = (rows.tile.pitch, lines) if plan.turns else (rows.tile.rows, lines + 2 * CACHE_LINE // size)
     return (tiles + len(rows.rests)) * height * length * size
 
@@ -169,7 +184,7 @@ class _Panels:
 class _Product:
     """One product that is about to become steps. ``shape``: the sizes of the axes of the result.
 
-    ``grouping``: how products are summed by neighbours.
+    ``grouping``: how products are summed by neighbours; ``in_tiles``: whether in tiles.
     """
 
     site: Site
@@ -178,6 +193,7 @@ class _Product:
     chain: PlacedChain
     shape: dict[str, Dim]
     grouping: DotGrouping | None
+    in_tiles: bool
 
     def lower(self, views: Sequence[View]) -> str | None:
         """Add the steps, or say why there are none."""
@@ -206,13 +222,13 @@ class _Product:
         if columns and columns[-1].strides[-1] != 1:
             return "the columns of the result do not lie beside each other"
         cut = _Cut(rows, columns, self._loops(groups.pairs, places), depth)
-        tile = tile_for(
-            self.site.isa,
-            self.chain.expression.inputs[0],
-            columns[-1].size if columns else 1,
-            whole=self.grouping is not None,
-            squares=self.grouping is not None and bool(self.grouping.dot.square),
-        )
+        sums, width = self.chain.expression.inputs[0], columns[-1].size if columns else 1
+        if self.in_tiles:
+            tile = tiles_for(self.site.isa, sums, width)
+        else:
+            grouping = self.grouping
+            squares = grouping is not None and bool(grouping.dot.square)
+            tile = tile_for(self.site.isa, sums, width, whole=grouping is not None, squares=squares)
         return self._add(tile, (left, right, result), cut)
 
     def _strides(self, view: View, slot: int) -> dict[str, Dim]:
@@ -235,8 +251,12 @@ class _Product:
         along = tuple(stride != 0 for stride in column.strides[2:-1])
         if any(stride not in {0, 1} for stride in column.strides[2:-1]):
             return "an operand behind the product does not lie along the columns"
-        panels = self._panels(tile, right, column, depth, pair[0] if pair else StridedLoop(1, (0,)))
-        rows, count = cut_rows(tile, row.size), ceil_div(column.size, tile.columns)
+        held = self.site.lowering.held_apart(right.element)
+        if is_one(row.size) and less_or_equal(depth.size * column.size * held.bytes, caches().second // 2) is not True:
+            held = right.element  # it is read once, from far away, where it had best be short
+        panels = self._panels(tile, right, (column, depth, pair[0] if pair else StridedLoop(1, (0,))), held)
+        rows = whole_tiles(tile, row.size) if self.in_tiles else cut_rows(tile, row.size)
+        count = ceil_div(column.size, tile.columns)
         piece = piece_of(rows, depth.size, count, left.element.bytes) if self._sums_as_results() else None
         packs = self._packs(rows, left, row, depth, column)
         kinds = (left.element, panels.element, self.chain.expression, along, len(loops))
@@ -274,7 +294,7 @@ class _Product:
         self, rows: RowCut, kinds: _Kinds, depth: StridedLoop, *, packs: bool, together: bool, cut: bool
     ) -> MatMulPlan:
         """The plan of the kernel. ``kinds``: types, and what moves; ``cut``: whether the summed axis is cut."""
-        return MatMulPlan(
+        return (TilesPlan if self.in_tiles else MatMulPlan)(
             rows.tile,
             rows.rests,
             *kinds,
@@ -298,6 +318,8 @@ class _Product:
 
         ``rows``: how its rows are cut.
         """
+        if self.in_tiles:
+            return True
         if self.grouping is not None:
             whole = isinstance(depth.size, int) and not depth.size % self.grouping.size and not self.grouping.flips
             in_place = reads_in_place(rows.tile.rows, row.strides[0], depth.strides[0], left.element.bytes)
@@ -306,13 +328,21 @@ class _Product:
             return False
         plain = left.element == left.element.computed == self.chain.expression.inputs[0]
         in_place = reads_in_place(rows.tile.rows, row.strides[0], depth.strides[0], left.element.bytes)
-        return not (plain and in_place) and not is_one(row.size)
+        return not (plain and in_place) and (not is_one(row.size) or self._is_narrow(left))
 
-    def _panels(self, tile: Tile, right: View, column: StridedLoop, depth: StridedLoop, pair: StridedLoop) -> _Panels:
-        """The packed right matrices. Constants are packed now."""
+    def _is_narrow(self, left: View) -> bool:
+        """Whether numbers are converted as they are read, which is done for several at once as they are packed."""
+        return self.site.lowering.held_apart(left.element) != left.element
+
+    def _panels(self, tile: Tile, right: View, loops: tuple[StridedLoop, ...], held: ElementType) -> _Panels:
+        """The packed right matrices. Constants are packed now.
+
+        ``loops``: over columns, the summed axis, and pairs; ``held``: the type of what is in no groups.
+        """
+        column, depth, pair = loops
         lines, grouping = self._lines(depth.size), self.grouping
         each = ceil_div(column.size, tile.columns) * tile.columns * lines
-        element, count = right.element if grouping is None else GROUPED, pair.size
+        element, count = held if grouping is None else GROUPED, pair.size
         if self.site.array(self.groups.right) is not None and all(isinstance(one, int) for one in (each, count)):
             matrices = self._matrices(
                 right, (count, depth.size, column.size), (pair.strides[0], depth.strides[1], column.strides[1])
@@ -320,12 +350,12 @@ class _Product:
             view = self.site.lowering.made(
                 (count, ceil_div(column.size, tile.columns), lines, tile.columns),
                 element,
-                lambda array: in_panels(array, tile.columns, grouping),
+                lambda array: in_panels(array, (int(lines), tile.columns), grouping, element),
                 matrices,
             )
             return _Panels(view.address, each, element)
         storage = self.site.lowering.room(count * each * element.bytes)
-        plan = PackPlan(tile, right.element, column.strides[1] == 1, grouping)
+        plan = PackPlan(tile, right.element, held, column.strides[1] == 1, grouping)
         given = arguments(
             plan,
             columns=column.size,
@@ -344,7 +374,10 @@ class _Product:
     def _lines(self, depth: Dim) -> Dim:
         """How many lines a panel has."""
         grouping = self.grouping
-        return depth if grouping is None else ceil_div(depth, grouping.size) + int(grouping.flips)
+        if grouping is None:
+            return depth
+        lines = ceil_div(depth, grouping.size)
+        return whole_lines(lines) if self.in_tiles else lines + int(grouping.flips)
 
     def _together(self, left: View, depth: StridedLoop) -> bool:
         """Whether the neighbours of a left group lie in memory as they are multiplied."""

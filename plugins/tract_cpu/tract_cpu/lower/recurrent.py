@@ -8,7 +8,7 @@ from typing import Final
 
 from tract_llvm.fuse.nest import Nest, Unknown
 from tract_llvm.fuse.region import Region
-from tract_llvm.language.types import ElementType
+from tract_llvm.language.types import ElementType, numpy_type
 from tract_llvm.nests.recurrent import new_state, parts_of
 from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.storages import NOWHERE
@@ -82,11 +82,13 @@ class StateProduct:
     element: ElementType
     chain: PlacedChain
 
-    def without_gaps(self, lowering: Lowering, rows: Sequence[Dim]) -> StateProduct:
-        """The same of a copy of the state. ``rows``: how many there are along each axis."""
-        shape = (*rows, self.weights.shape[0])
-        left = lowering.contiguous(replace(self.left, shape=shape, strides=(*self.rows, self.step)))
-        return replace(self, left=left, rows=left.strides[:-1], step=left.strides[-1])
+    def state(self, rows: Sequence[Dim]) -> View:
+        """The state, for each row of the result. ``rows``: how many there are along each axis."""
+        return replace(self.left, shape=(*rows, self.weights.shape[0]), strides=(*self.rows, self.step))
+
+    def of(self, state: View) -> StateProduct:
+        """The same of a state that lies elsewhere."""
+        return replace(self, left=state, rows=state.strides[:-1], step=state.strides[-1])
 
 
 def gates_step(site: Site, product_of: StateProduct) -> NativeStep:
@@ -111,9 +113,14 @@ class _Gates:
         region = Region.of(self.nest, {})
         tensors = [as_view(one, self.lowering, region) for one in self.nest.tensors[self.gates :]]
         moving = [self.lowering.near(view) for view in (*chain.operands, *tensors)]
+        held = self.lowering.held_apart(self.product.left.element)
+        if held != self.product.left.element:
+            state = self.product.state(self.nest.shape[:-1])
+            self.product = self.product.of(self.lowering.converted(state, held))
         loops = self._rows(moving)
         if len(loops) > 1:
-            self.product = self.product.without_gaps(self.lowering, self.nest.shape[:-1])
+            state = self.product.state(self.nest.shape[:-1])
+            self.product = self.product.of(self.lowering.contiguous(state))
             moving = [self.lowering.contiguous(view) for view in moving]
             loops = self._rows(moving)
         return self._call(values, moving, loops[0] if loops else StridedLoop(1, (0,) * (len(moving) + 2)), hidden)
@@ -141,14 +148,15 @@ class _Gates:
         tile = self._tile(row)
         panels = ceil_div(hidden, tile.lanes)
         depth = made.weights.shape[0]
+        held = self.lowering.held_apart(made.element)
         weights = self.lowering.made(
-            (panels, depth, self.gates, tile.lanes), made.element, lambda array: _panels(array, tile), made.weights
+            (panels, depth, self.gates, tile.lanes), held, lambda array: _panels(array, tile, held), made.weights
         )
         results = [self.lowering.new(OutletId(self.node.id, slot)) for slot in range(len(values))]
         plan = GatesPlan(
             tile,
             made.left.element,
-            made.element,
+            held,
             chain.expression,
             tuple(view.strides[-1] == 1 for view in operands),
             tuple(nest.steps),
@@ -184,12 +192,12 @@ class _Gates:
         return Tile(1 if is_one(row.size) else rows, self.gates, lanes)
 
 
-def _panels(weights: Array, tile: Tile) -> Array:
+def _panels(weights: Array, tile: Tile, element: ElementType) -> Array:
     """Weights [summed, gate and unit] as [panel, summed, gate, lane], zeros where units are missing."""
     depth, columns = weights.shape
     units = columns // tile.vectors
     panels = -(-units // tile.lanes)
-    packed = lasting((panels, depth, tile.vectors, tile.lanes), weights.dtype)
+    packed = lasting((panels, depth, tile.vectors, tile.lanes), numpy_type(element))
     gates = weights.reshape(depth, tile.vectors, units)
     for panel in range(panels):
         part = gates[:, :, panel * tile.lanes : (panel + 1) * tile.lanes]

@@ -22,16 +22,16 @@ def element_view(lowering: Lowering, outlet: OutletId, form: Form) -> View:
     fact = lowering.model.outlet_fact(outlet)
     element = lowering.element(fact.datum_type.storage)
     assert element is not None  # there is a form
-    return View.contiguous(NOWHERE, element, form.shape(fact.shape))
+    return View.contiguous(NOWHERE, lowering.held(element), form.shape(fact.shape))
 
 
-def bordered(lowering: Lowering, like: View, border: Border, fill: int = 0) -> View:
+def bordered(lowering: Lowering, like: View, border: Border, fill: int = 0, *, behind: Dim = 0) -> View:
     """Memory for a tensor of the shape and type of a view, for whoever writes it, with elements around it.
 
-    ``fill``: the bits of each of these.
+    ``fill``: the bits of each of these; ``behind``: how many bytes behind all of it are read, whatever they are.
     """
     wide = tuple(size + before + after for size, (before, after) in zip(like.shape, border, strict=True))
-    whole = View.contiguous(lowering.room(product(wide) * like.element.bytes), like.element, wide)
+    whole = View.contiguous(lowering.room(product(wide) * like.element.bytes + behind), like.element, wide)
     if any(end != 0 for pair in border for end in pair):
         lowering.steps.append(_around(lowering, whole, border, fill))
     inside: Dim = 0
@@ -73,8 +73,8 @@ def to_blocks(lowering: Lowering, outlet: OutletId, form: Form, border: Border) 
         target = bordered(lowering, there.view, border)
         pairs = [(target, there.view)]
     else:
-        plain = lowering.known_view(outlet)
         target = bordered(lowering, element_view(lowering, outlet, form), border)
+        plain = lowering.converted(lowering.known_view(outlet), target.element)
         pairs = form.parts(target, plain)
     for into, out_of in pairs:
         lowering.copy(out_of, into)

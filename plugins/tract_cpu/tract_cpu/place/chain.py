@@ -10,6 +10,7 @@ from tract_llvm.program.views import View
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
+from tract_cpu.draft.copies import converting
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.group.groups import Epilogue
 
@@ -33,8 +34,20 @@ def placed(site: Site, place: PlaceFn, own: Sequence[View] = ()) -> PlacedChain:
     assert isinstance(site.group, Epilogue)  # who asks has a chain
     chain = site.group.chain
     shape = tuple(site.lowering.model.outlet_fact(chain.outlet).shape)
-    others = (place(outlet, shape) for outlet in chain.others)
-    return PlacedChain(chain.expression, (*own, *others), chain.outlet, chain.nodes)
+    operands = (*own, *(place(outlet, shape) for outlet in chain.others))
+    expression = chain.expression
+    if site.group.form is not None:
+        expression = _held(site.lowering, expression, operands)
+    return PlacedChain(expression, operands, chain.outlet, chain.nodes)
+
+
+def _held(lowering: Lowering, expression: Expression, operands: Sequence[View]) -> Expression:
+    """The same, of operands whose elements are held in other types, and so is the result."""
+    first = len(expression.inputs) - len(operands)
+    inputs = (*expression.inputs[:first], *(view.element for view in operands))
+    result = lowering.held(expression.result)
+    wider = [] if result == expression.result else [converting(len(expression.types) - 1, result)]
+    return Expression(inputs, (*expression.steps, *wider))
 
 
 def as_they_are(lowering: Lowering) -> PlaceFn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from tract_llvm.language.types import numpy_type
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
@@ -37,7 +38,7 @@ def _padded(lowering: Lowering, op: Pad, form: Form, like: View) -> tuple[View, 
     """Memory that is filled around the place of a tensor like a view: that place, and all of it."""
     assert isinstance(op.mode, PadConstant)  # it was looked at when groups were decided on
     border: Border = (*op.pads, (0, 0))
-    value = op.mode.value.array
+    value = op.mode.value.array.astype(numpy_type(like.element))
     inside = bordered(lowering, like, border, int(value.view(np.dtype(f"u{value.itemsize}"))))
     shape, offset = list[Dim](), inside.offset
     for size, stride, (before, after) in zip(inside.shape, inside.strides, border, strict=True):

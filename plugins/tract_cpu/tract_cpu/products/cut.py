@@ -50,6 +50,11 @@ def cut_rows(tile: Tile, rows: Dim) -> RowCut:
     return RowCut(replace(tile, rows=height), (height - 1,) if whole < rows else (), whole, count)
 
 
+def whole_tiles(tile: Tile, rows: Dim) -> RowCut:
+    """Tiles of just as many rows as the given one; the last one may have fewer."""
+    return RowCut(tile, (), rows - rows % tile.rows, ceil_div(rows, tile.rows))
+
+
 def tiles_per_task(cut: RowCut, depth: Dim, panels: Dim, size: int) -> int:
     """As many as half of the second level of the cache holds, if this gives enough tasks. ``size``: of a number."""
     room = caches().second // 2

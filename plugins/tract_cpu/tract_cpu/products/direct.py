@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import isqrt, prod
 from typing import Final
 
+from tract_llvm.language.tiles import ROWS
 from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View
 
@@ -15,6 +16,8 @@ from tract_core.frozen import frozen
 from tract_cpu.caches import caches
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.conv import ConvPlan
+from tract_cpu.kernels.tile_conv import TileConvPlan
+from tract_cpu.kernels.tiles import TALL
 from tract_cpu.products.cut import SMALL_PIECES, evenly
 from tract_cpu.products.weights import packed
 from tract_cpu.products.windows import Parts, WindowAxis, first
@@ -130,13 +133,17 @@ def direct(site: Site, parts: Parts) -> Direct:
     groups = 1 if parts.depthwise else parts.groups
     loops, blocks = _loops(parts), form.blocks // groups
     pieces = _pieces(loops[0], weights.inputs * source.element.bytes) if len(loops) == 1 and not _moves(parts) else []
-    block = form.block * product(weights.view.shape[1:]) * weights.view.element.bytes
+    block = form.block * product(weights.view.shape[1:]) * weights.element.bytes
     tile = _Rows(loops, blocks, groups, pieces, block).tile(site.isa.registers, depthwise=parts.depthwise)
     if pieces:
         loops = _cut(loops[0], tile.pieces)
+    if parts.in_tiles:
+        tile = _Tile(tile.pieces, TALL * ROWS, min(TALL, blocks))
     width = tile.vectors * form.block
-    kernel = packed(site.lowering, weights, groups, width, parts.source.block, grouping=parts.grouping)
-    plan = ConvPlan(
+    kernel = packed(
+        site.lowering, weights, groups, width, parts.source.block, grouping=parts.grouping, whole_blocks=parts.in_tiles
+    )
+    plan = (TileConvPlan if parts.in_tiles else ConvPlan)(
         spatial=len(loops),
         columns=tile.columns,
         rest=(),
@@ -174,7 +181,7 @@ def _on(plan: ConvPlan, parts: Parts, loops: Sequence[StridedLoop]) -> ConvPlan:
     return replace(
         plan,
         spatial=len(loops),
-        rest=_rest(loops[-1].size, plan.columns),
+        rest=() if parts.in_tiles else _rest(loops[-1].size, plan.columns),
         channel_step=channel if isinstance(channel, int) else None,
         column_step=column,
         taps=taps if parts.depthwise else (0, 0),

@@ -17,22 +17,23 @@ _PIECE: Final = 4 << 20
 """Bytes that are packed at once, at the most, where more lie apart."""
 
 
-def in_panels(matrices: Array, width: int, grouping: DotGrouping | None) -> Array:
-    """Matrices [count, depth, columns] as panels [count, panels, lines, width], zeros where columns are missing.
+def in_panels(matrices: Array, panel: tuple[int, int], grouping: DotGrouping | None, element: ElementType) -> Array:
+    """Matrices [count, depth, columns] as panels [count, panels, lines, width], zeros where any are missing.
 
-    With ``grouping``, each number is a group of neighbours along the depth, behind whose end there are zeros, in 32
-    bits. What sums start at is a line before them, where that is not zero.
+    ``panel``: lines and width; ``element``: the type of the numbers in panels. With ``grouping``, each is a group of
+    neighbours along the depth, behind whose end there are zeros, in 32 bits. What sums start at is a line before them,
+    where that is not zero.
     """
-    count, depth, columns = matrices.shape
+    (count, _, columns), (lines, width) = matrices.shape, panel
     runs = -(-columns // width)
     if grouping is None:
-        packed = lasting((count, runs, depth, width), matrices.dtype)
+        packed = lasting((count, runs, lines, width), numpy_type(element))
         for piece, panels in _pieces(matrices, packed, cuts_depth=True):
             _lay(panels, piece)
             let_go(piece)
         return packed
     size, first = grouping.size, int(grouping.flips)
-    packed = lasting((count, runs, first + -(-depth // size), width), np.int32)
+    packed = lasting((count, runs, lines, width), np.int32)
     for piece, panels in _pieces(matrices, packed, cuts_depth=False):
         elements = as_stored(piece, grouping.right)
         groups = panels.view(numpy_type(stored(grouping.right))).reshape(*panels.shape, size)[:, :, first:]

@@ -12,6 +12,7 @@ from math import prod
 from typing import cast
 
 import numpy as np
+from tract_llvm.language.types import ElementType, numpy_type
 from tract_llvm.program.storages import NOWHERE
 from tract_llvm.program.views import View, seen
 
@@ -29,10 +30,12 @@ from tract_cpu.products.dots import of_narrow
 class Weights:
     """``view``: output channels, input channels of a group, window.
 
-    ``array``: the elements of its storage, one behind the other, where they are part of the model.
+    ``array``: the elements of its storage, one behind the other, where they are part of the model. ``element``: the
+    type in which they are packed.
     """
 
     view: View
+    element: ElementType
     array: Array | None = None
 
     @staticmethod
@@ -43,7 +46,7 @@ class Weights:
         plain = array.transpose(order)
         back = [order.index(axis) for axis in range(array.ndim)]
         view = element and View.contiguous(NOWHERE, element, plain.shape).transposed(back)
-        return view and Weights(view, plain)
+        return view and Weights(view, lowering.held(view.element), plain)
 
     @property
     def outputs(self) -> int:
@@ -63,7 +66,7 @@ class Weights:
     @property
     def bytes(self) -> Dim:
         """What they take in memory."""
-        return product(self.view.shape) * self.view.element.bytes
+        return product(self.view.shape) * self.element.bytes
 
     def of_taps(self, axis: int, taps: Sequence[int]) -> Weights:
         """Those for some positions of the window along an axis, all as far apart."""
@@ -72,17 +75,26 @@ class Weights:
 
 
 def packed(
-    lowering: Lowering, weights: Weights, groups: int, width: int, block: int, *, grouping: DotGrouping | None = None
+    lowering: Lowering,
+    weights: Weights,
+    groups: int,
+    width: int,
+    block: int,
+    *,
+    grouping: DotGrouping | None = None,
+    whole_blocks: bool = False,
 ) -> View:
     """The weights as [groups, runs of output channels, ...]: packed by now, or by steps that are added.
 
     ``width``: output channels of a run; ``block``: input channels that follow each other, of which ``grouping`` takes
-    some together: of weights that are part of the model only.
+    some together: of weights that are part of the model only. ``whole_blocks``: whether there are zeros for the
+    channels that the last block of these lacks.
     """
-    element = weights.view.element
+    element = weights.element
     runs = ceil_div(weights.outputs // groups, width)
     if grouping is not None:
-        return _in_groups(lowering, weights, (groups, int(runs), width), block, grouping)
+        even = block if whole_blocks else grouping.size
+        return _in_groups(lowering, weights, (groups, int(runs), width), (block, even), grouping)
     shape = (groups, runs, weights.inputs * prod(weights.window) * width)
     if weights.array is not None:
         whole = View.contiguous(NOWHERE, element, shape)
@@ -95,34 +107,39 @@ def packed(
 
 
 def _in_groups(
-    lowering: Lowering, weights: Weights, runs: tuple[int, int, int], block: int, grouping: DotGrouping
+    lowering: Lowering, weights: Weights, runs: tuple[int, int, int], blocks: tuple[int, int], grouping: DotGrouping
 ) -> View:
-    """Weights in groups of input channels. ``runs``: groups of channels, runs of each, output channels of these."""
+    """Weights in groups of input channels.
+
+    ``runs``: groups of channels, runs of each, output channels of these. ``blocks``: how many input channels follow
+    each other, and what their number is a multiple of.
+    """
     assert weights.array is not None  # others are packed in no groups
-    steps = ceil_div(weights.inputs, grouping.size) * prod(weights.window) + int(grouping.flips)
+    even = ceil_div(weights.inputs, blocks[1]) * blocks[1]
+    steps = even // grouping.size * prod(weights.window) + int(grouping.flips)
     shape = (*runs[:2], steps * runs[2])
 
     def made(array: Array) -> Array:
-        return _grouped(seen(weights.view, np.ascontiguousarray(array)), runs, block, grouping)
+        return _grouped(seen(weights.view, np.ascontiguousarray(array)), runs, blocks, grouping)
 
     return lowering.made(shape, GROUPED, made, weights.array)
 
 
-def _grouped(array: Array, runs: tuple[int, int, int], block: int, grouping: DotGrouping) -> Array:
+def _grouped(array: Array, runs: tuple[int, int, int], blocks: tuple[int, int], grouping: DotGrouping) -> Array:
     """[output channels, input channels, window] as [groups, runs, places], a place for some neighbouring channels.
 
     Places are in the order in which they are read: blocks, window, channels of a block, output channels of a run.
     """
-    groups, count, width = runs
+    (groups, count, width), (block, whole) = runs, blocks
     outputs, inputs, size = array.shape[0] // groups, array.shape[1], grouping.size
     plain = array.reshape(groups, outputs, inputs, -1)
-    missing = ((0, 0), (0, count * width - outputs), (0, -inputs % size), (0, 0))
+    missing = ((0, 0), (0, count * width - outputs), (0, -inputs % whole), (0, 0))
     even = np.pad(of_narrow(plain, grouping.right), missing)
     even = even.reshape(groups, count, width, *even.shape[2:])
     parts: list[Array] = []
-    for first, blocks, depth in _cuts(even.shape[3], block):
-        part = even[:, :, :, int(first) : int(first + blocks * depth)]
-        part = part.reshape(groups, count, width, blocks, depth // size, size, -1).transpose(0, 1, 3, 6, 4, 2, 5)
+    for first, many, depth in _cuts(even.shape[3], block):
+        part = even[:, :, :, int(first) : int(first + many * depth)]
+        part = part.reshape(groups, count, width, many, depth // size, size, -1).transpose(0, 1, 3, 6, 4, 2, 5)
         parts.append(np.ascontiguousarray(part).view(np.int32).reshape(groups, count, -1))
     if grouping.flips:
         start = np.zeros((groups, count * width), np.int64)
@@ -134,7 +151,8 @@ def _grouped(array: Array, runs: tuple[int, int, int], block: int, grouping: Dot
 
 def _arranged(array: Array, whole: View, pairs: Sequence[tuple[View, View]]) -> Array:
     """An array for a view, with the pieces of another one in it, and zeros where these leave gaps."""
-    source, made = np.ascontiguousarray(array), lasting(cast("tuple[int, ...]", whole.shape), array.dtype)
+    source = np.ascontiguousarray(array)
+    made = lasting(cast("tuple[int, ...]", whole.shape), numpy_type(whole.element))
     for out_of, into in pairs:
         seen(into, made)[...] = seen(out_of, source)
     return made

@@ -41,7 +41,8 @@ class Parts:
     """All that a convolution is made of.
 
     ``source``: what is read; ``form``: of the result; ``axes``: the spatial ones; ``has_batch``: whether there are
-    several inputs, along the first axis; ``grouping``: how products are summed in groups of channels.
+    several inputs, along the first axis; ``grouping``: how products are summed in groups of channels; ``in_tiles``:
+    whether in tiles.
     """
 
     form: Form
@@ -53,6 +54,7 @@ class Parts:
     result: View
     has_batch: bool
     grouping: DotGrouping | None = None
+    in_tiles: bool = False
 
     @property
     def depthwise(self) -> bool:

@@ -88,12 +88,13 @@ def _extreme(a: Value, b: Value, *, largest: bool) -> Value:
     """One comparison where a number is known, which says what a tie with it gives; else what IEEE 754-2019 says."""
     if a.type.kind != "f":
         return where(a > b if largest else a < b, a, b)
-    x, known = (a, b.number) if b.number is not None else (b, a.number)
+    x, limit = (a, b) if b.number is not None else (b, a)
+    known = limit.number
     if known is None or isnan(known):
-        return a.function.intrinsic("maximum" if largest else "minimum", a, b)
+        return a.function.intrinsic("maximum" if largest else "minimum", a, b).with_digits_of(a, b)
     wins_ties = (copysign(1, known) > 0) == largest  # over the other zero, as anything else that is equal is the same
     beyond = ("<=" if wins_ties else "<") if largest else (">=" if wins_ties else ">")
-    return where(x.compared(beyond, known), x.like(known), x)
+    return where(x.compared(beyond, known), limit, x)
 
 
 @elements(ROWS, "b", And, commutes=True)

@@ -36,7 +36,7 @@ ROWS = Rows()
 @elements(ROWS, "fiu", Abs)
 def magnitude(op: Abs, x: Value) -> Value:
     """|x|; the least integer has none, and stays."""
-    return x.function.intrinsic("fabs", x) if x.type.kind == "f" else where(x < 0, -x, x)
+    return x.function.intrinsic("fabs", x).with_digits_of(x) if x.type.kind == "f" else where(x < 0, -x, x)
 
 
 @elements(ROWS, "fiu", Neg)

@@ -7,7 +7,6 @@ operator's type; whatever has a row is fused into chains, and into the kernels t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from tract_core.data import Constant
@@ -16,6 +15,7 @@ from tract_core.model.fields import field_names
 from tract_core.model.op import TypedOp
 from tract_core.plugins.registry import Registry
 from tract_core.plugins.tables import Rows, TableKey
+from tract_llvm.language.convert import shortened
 from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 from tract_llvm.objects.origins import origin_of
@@ -132,10 +132,7 @@ def widest_bits(types: Sequence[ElementType]) -> int:
 
 def rounded(value: Value, type_: ElementType) -> Value:
     """A value in the type in which elements of ``type_`` are computed, with no more digits than these hold."""
-    if type_.computed is type_:
-        return value.function.convert(value, type_)
-    narrow = value.function.convert(value, type_)
-    return replace(value.function.convert(narrow, type_.computed), narrow=narrow)
+    return value.function.convert(value, type_) if type_.computed is type_ else shortened(value, type_)
 
 
 def marker_of(element: ElementType) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tract_llvm.isa import Isa
-from tract_llvm.language.narrow import HALF, NARROW, Form
-from tract_llvm.language.types import F16, F32, F64, I32, U32, ElementType, bits_of, ir_type
+from tract_llvm.language.narrow import HALF, NARROW, BrainFloat, Form
+from tract_llvm.language.types import F16, F32, F64, I32, U32, ElementType, bits_of, ir_type, numpy_type
 from tract_llvm.language.values import Value, mangled
 
 
@@ -28,8 +31,7 @@ def converted(value: Value, type_: ElementType) -> Value:
     if before is not None:
         return converted(before.widened(converted(_retyped(value, _raw(source)), U32)), type_)
     if after is not None:
-        narrow = converted(value if source.kind != "f" or source.bits < 64 else _to_odd(value), F32)
-        return _retyped(converted(after.narrowed(narrow), _raw(type_)), type_)
+        return _retyped(converted(_narrowed(value, type_, after), _raw(type_)), type_)
     if source.bits == 64 and type_.name == "f16":
         narrow = _to_odd(value) if source.kind == "f" else converted(value, F32)
         return _cast(narrow, "fptrunc", type_)
@@ -44,6 +46,38 @@ def converted(value: Value, type_: ElementType) -> Value:
     if source.bits > type_.bits:
         return _cast(value, "trunc", type_)
     return _cast(value, "sext" if source.kind == "i" else "zext", type_)
+
+
+def shortened(value: Value, type_: ElementType) -> Value:
+    """What was computed of elements of a narrow type, with no more digits than these hold.
+
+    It stays in the type in which such elements are computed.
+    """
+    if value.digits == type_:
+        return value
+    form, known = _form(type_, value.function.isa), value.number
+    if known is not None and value.type == type_.computed and _holds(type_, known):
+        found = value  # as it is, it is seen to be known
+    elif isinstance(form, BrainFloat) and value.type == F32:
+        found = form.shortened(value)
+    else:
+        narrow = converted(value, type_)
+        found = replace(converted(narrow, type_.computed), narrow=narrow)
+    return replace(found, digits=type_)
+
+
+def _holds(type_: ElementType, number: float) -> bool:
+    """Whether a number is one of a type."""
+    with np.errstate(over="ignore"):
+        return float(np.float64(number).astype(numpy_type(type_))) == number
+
+
+def _narrowed(value: Value, type_: ElementType, form: Form) -> Value:
+    """The bits, as u32, of a number in a type that no instruction converts."""
+    if isinstance(form, BrainFloat) and value.digits == type_:
+        return value.bits(U32) >> form.bits
+    is_wide = value.type.kind == "f" and value.type.bits == F64.bits
+    return form.narrowed(converted(_to_odd(value) if is_wide else value, F32))
 
 
 def _form(element: ElementType, isa: Isa) -> Form | None:
@@ -61,7 +95,8 @@ def from_memory(stored: Value, element: ElementType) -> Value:
     if element.kind == "b":
         return stored.differs(0)
     found = stored if stored.type == element else _retyped(converted(stored, _raw(element)), element)
-    return converted(found, element.computed)
+    wide = converted(found, element.computed)
+    return wide if wide.type == element else replace(wide, digits=element)
 
 
 def to_memory(value: Value, element: ElementType) -> Value:

@@ -84,9 +84,20 @@ class BrainFloat:
 
     def narrowed(self, x: Value) -> Value:
         """The bits, as u32, of the nearest one, halves to even; not-a-number stays one."""
+        quiet = (x.bits(U32) >> self.bits) | 0x40
+        return x.function.select(x.differs(x), quiet, self._nearest(x) >> self.bits)
+
+    def shortened(self, x: Value) -> Value:
+        """The nearest one as an f32, of what was computed of such numbers.
+
+        Where it is not a number, it has the bits of one of these, or those of the processor: nothing is rounded then.
+        """
+        return (self._nearest(x) & (0xFFFF << self.bits)).bits(F32)
+
+    def _nearest(self, x: Value) -> Value:
+        """The bits of an f32 whose upper half is that of the nearest one to a number."""
         code = x.bits(U32)
-        nearest = (code + (((code >> self.bits) & 1) + 0x7FFF)) >> self.bits
-        return x.function.select(x.differs(x), (code >> self.bits) | 0x40, nearest)
+        return code + (((code >> self.bits) & 1) + 0x7FFF)
 
 
 @frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tract_llvm.isa import Isa
@@ -35,8 +35,9 @@ _COMPARISONS: Final = {"f": "fcmp_ordered", "i": "icmp_signed", "u": "icmp_unsig
 class Value:
     """A number of type ``type``, or with ``lanes`` a vector of so many.
 
-    ``narrow``: the same number in a narrower type, of which it has no more digits; ``None`` where that is not
-    known. ``function``: the code that it is in. ``ir``: what LLVM has for it.
+    ``narrow``: the same number in a narrower type, of which it has no more digits; ``None`` where it was not computed.
+    ``digits``: a narrower type that has all its digits, if one is known. ``function``: the code that it is in. ``ir``:
+    what LLVM has for it.
     """
 
     function: Emitter
@@ -44,6 +45,7 @@ class Value:
     type: ElementType
     lanes: int = 0
     narrow: Value | None = None
+    digits: ElementType | None = None
 
     def __add__(self, other: Value | float) -> Value:
         return self._combined("add", other)
@@ -101,7 +103,7 @@ class Value:
 
     def __neg__(self) -> Value:
         if self.type.kind == "f":
-            return self._made(self.function.builder.fneg(self.ir))
+            return self._made(self.function.builder.fneg(self.ir)).with_digits_of(self)
         return self.like(0) - self
 
     def __invert__(self) -> Value:
@@ -156,6 +158,11 @@ class Value:
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
         spread = builder.shuffle_vector(single, ir.Constant(type_, ir.Undefined), zeros)
         return Value(self.function, spread, self.type, lanes)
+
+    def with_digits_of(self, *others: Value) -> Value:
+        """The same, which is one of these numbers, or one with the other sign."""
+        found = {one.digits for one in others}
+        return replace(self, digits=found.pop()) if len(found) == 1 else self
 
     def lane(self, number: int) -> Value:
         """One number of a vector."""
@@ -241,8 +248,9 @@ class Emitter(ABC):
         """One of two numbers, or lane by lane."""
         then, other = matched(then, otherwise)
         lanes = then.lanes or condition.lanes
-        then, other, condition = then.splat(lanes), other.splat(lanes), condition.splat(lanes)
-        return Value(self, self.builder.select(condition.ir, then.ir, other.ir), then.type, lanes)
+        ours, theirs, which = then.splat(lanes), other.splat(lanes), condition.splat(lanes)
+        found = Value(self, self.builder.select(which.ir, ours.ir, theirs.ir), then.type, lanes)
+        return found.with_digits_of(then, other)
 
     def shuffled(self, a: Value, b: Value, places: Sequence[int]) -> Value:
         """The lanes of two vectors at these places, those of ``b`` counted on behind those of ``a``."""

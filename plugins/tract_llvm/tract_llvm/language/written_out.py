@@ -5,6 +5,7 @@ Each gives the bits that `tract_llvm.meanings` says, but for those of not-a-numb
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, nan
 from typing import Final
 
@@ -12,7 +13,7 @@ from tract_llvm.isa import Dot
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.convert import converted, cut_off
 from tract_llvm.language.types import F32, F64, I32, I64, INDEX, U32, ElementType, element_named
-from tract_llvm.language.values import Value
+from tract_llvm.language.values import Emitter, Value
 
 _NORMAL: Final = 2.0**-126
 """The least f32 that is not subnormal."""
@@ -40,6 +41,28 @@ def squares(dot: Dot, left: Value, right: Value, sums: Value) -> Value:
     return sums
 
 
+def products_of_tiles(
+    function: Emitter, dot: Dot, steps: Value, factors: Callable[[Value], tuple[Value, Value]], sums: Buffer
+) -> None:
+    """Add to a row of sums the products of groups, step by step; of bf16, those of first and second ones apart."""
+    lanes = function.isa.lanes(32)
+    if dot.sums != F32.name:
+        total = function.variable(sums.vector(0, lanes))
+        with function.loop("step", steps) as step:
+            total.value = dots(dot, *factors(step), total.value)
+        sums.put(0, total.value)
+        return
+    totals = [function.variable(function.constant(0, F32, lanes)) for _ in range(2)]
+    with function.loop("step", steps) as step:
+        left, right = factors(step)
+        pairs = ((left << 16, right << 16), (left & -0x10000, right & -0x10000))
+        for one, (a, b) in zip(totals, pairs, strict=True):
+            one.value = _flushed_sum(one.value, a.bits(F32), b.bits(F32))
+    first, second = (one.value for one in totals)
+    both = _flushed_sum(first, second, second.like(1))
+    sums.put(0, _flushed_sum(_flushed(sums.vector(0, lanes)), both, both.like(1)))
+
+
 def _neighbour(groups: Value, name: str, place: int) -> Value:
     """One integer out of every group."""
     kind = element_named(name)
@@ -50,16 +73,21 @@ def _neighbour(groups: Value, name: str, place: int) -> Value:
 
 def _dots_of_bf16(left: Value, right: Value, sums: Value) -> Value:
     """The upper products first, each added with one rounding; what is subnormal, before or after, is zero."""
-    select, sums = sums.function.select, _flushed(sums)
-    for factors in (left & -0x10000, right & -0x10000), (left << 16, right << 16):
-        a, b = (converted(_flushed(one.bits(F32)), F64) for one in factors)
-        # The product has 16 digits, and the sum 24: either f64 holds both added, or the smaller one is below 2**-28 of
-        # the larger one, which rounding to f32 does not notice. So it does no harm to round to f64 first.
-        exact = converted(sums, F64) + a * b
-        rounded = converted(exact, F32)
-        is_tiny = sums.function.intrinsic("fabs", exact) < _ROUNDED_TO_NORMAL
-        sums = select(is_tiny, _zero(rounded), rounded)
+    sums = _flushed(sums)
+    for a, b in (left & -0x10000, right & -0x10000), (left << 16, right << 16):
+        sums = _flushed_sum(sums, a.bits(F32), b.bits(F32))
     return sums
+
+
+def _flushed_sum(sums: Value, a: Value, b: Value) -> Value:
+    """Sums plus products of numbers of at most 16 digits together, rounded once; what is subnormal is zero."""
+    # The product has 16 digits, or 24 where a factor is 1, and the sum 24: either f64 holds both added, or the smaller
+    # one is below 2**-28 of the larger one, which rounding to f32 does not notice. So rounding to f64 first is no harm.
+    a, b = (converted(_flushed(one), F64) for one in (a, b))
+    exact = converted(sums, F64) + a * b
+    rounded = converted(exact, F32)
+    is_tiny = sums.function.intrinsic("fabs", exact) < _ROUNDED_TO_NORMAL
+    return sums.function.select(is_tiny, _zero(rounded), rounded)
 
 
 def _dots_of_bf16_to_odd(left: Value, right: Value, sums: Value) -> Value:

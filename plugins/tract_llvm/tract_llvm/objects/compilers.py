@@ -5,6 +5,8 @@ thread at once. So where several kernels are to be compiled, processes do that w
 started as ``python -c``, with nothing of the program that runs here: neither its modules nor its open files. What they
 cannot do is done here, as everything is where there is one core, where no such process can be started, or where only
 few kernels are missing. The code is the same.
+
+LLVM ends its process where it finds code for tiles that it did not expect. So such code is never made here.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
 
+from tract_core.errors import Unsupported
 from tract_core.machine import processors_here
 from tract_llvm.objects.child import READY, SIZE
 
@@ -68,15 +71,25 @@ class Compiler(Protocol):
 
 @contextmanager
 def compiler(count: int, isa: Isa) -> Generator[Compiler]:
-    """Who compiles so many kernels."""
-    cores = cores_here()
-    few = FEW_MORE if _TARGET in sys.modules else FEW
-    processes = _started(min(cores, MOST, count // EACH + 1) if count > few and cores > 1 else 0, isa)
+    """Who compiles so many kernels. Raises Unsupported where processes must do that, and none can be started."""
+    cores, apart = cores_here(), is_made_apart(isa)
+    few = 0 if apart else FEW_MORE if _TARGET in sys.modules else FEW
+    processes = _started(min(cores, MOST, count // EACH + 1) if count > few and (apart or cores > 1) else 0, isa)
+    if apart and count and not processes:
+        raise Unsupported(f"no process can be started in which LLVM makes code for {isa.name!r}", hint=_HINT)
     found: Compiler = _Others(processes, isa) if processes else _Here(isa)
     try:
         yield found
     finally:
         found.finish()
+
+
+def is_made_apart(isa: Isa) -> bool:
+    """Whether LLVM makes code for an instruction set in processes of its own only."""
+    return bool(isa.tiles) and not isa.written_out
+
+
+_HINT: Final = "have another instruction set used, as by the option isa of the runtime cpu"
 
 
 def cores_here() -> int:
@@ -160,9 +173,15 @@ class _Others:
             if self._is_over:
                 return  # nobody wants it any more
             try:
-                made.set_result(code or object_code(text, self._isa))
+                made.set_result(code or self._made_here(text))
             except BaseException as error:
                 made.set_exception(error)
+
+    def _made_here(self, text: str) -> bytes:
+        """What a process could not make."""
+        if is_made_apart(self._isa):
+            raise Unsupported(f"LLVM ended, or made no code for {self._isa.name!r}", hint=_HINT)
+        return object_code(text, self._isa)
 
 
 def _answer(process: Popen[bytes], text: str) -> bytes | None:
