@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -274,10 +275,18 @@ def test_what_was_warned_of_is_warned_of_again(tmp_path: Path) -> None:
     model = product()
     model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 34
     path = saved(tmp_path, model)
+    texts, plans = set(), list[Any]()
     for _ in range(2):
         forget()
-        with pytest.warns(match="34"):
-            prepared(path)
+        with pytest.warns(match="34") as warned:
+            plans.append(prepared(path))
+        (one,) = warned
+        assert one.filename == __file__
+        texts.add(str(one.message))
+    assert len(texts) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert plans[1].typed.nodes  # who looks is not told again
 
 
 def test_what_is_gone_or_damaged_is_made_anew(tmp_path: Path, kept: Path) -> None:
@@ -293,6 +302,13 @@ def test_what_is_gone_or_damaged_is_made_anew(tmp_path: Path, kept: Path) -> Non
                 one.write_bytes(content)
         forget()
         np.testing.assert_array_equal(prepared(path).run([x])[0].numpy(), wanted)
+
+
+def test_what_cannot_be_pickled_is_not_kept(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tract_cpu.runtime.CpuRuntime.kept", lambda *_: lambda: None)
+    x = np.ones((1, 64), np.float32)
+    prepared(saved(tmp_path, product())).run([x])
+    assert not [one for one in plans(kept) if one.stat().st_size > 2000]
 
 
 def test_nothing_is_kept_where_nothing_is_to_be(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,8 +139,8 @@ def _warn(model: InferenceModel, typed: TypedModel) -> None:
     """Say once what was set aside."""
     aside = {str(error): error for error in typed.remarks if isinstance(error, ContradictoryFacts)}
     if aside and not model.has_warned:
-        model.has_warned = True
-        warnings.warn(in_one(list(aside.values())), ModelWarning, stacklevel=level_of_caller())
+        model.has_warned, model.warning = True, in_one(list(aside.values()))
+        warnings.warn(model.warning, ModelWarning, stacklevel=level_of_caller())
 
 
 def _finish(model: InferenceModel, analysis: Analysis) -> TypedModel:

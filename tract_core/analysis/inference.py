@@ -101,7 +101,8 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
     tensor. What a file says of the tensors that its nodes compute is a claim, which counts where the operators leave
     something open. What `analyse` finds is kept apart from both. `outlet_fact` shows the best of the three.
 
-    ``strict_facts``: a claim that the operators contradict is an error, and not only set aside.
+    ``strict_facts``: a claim that the operators contradict is an error, and not only set aside. ``has_warned``: whether
+    it was said what was set aside, as ``warning`` has it.
     """
 
     def __init__(self, symbols: SymbolScope | None = None, registry: Registry | None = None) -> None:
@@ -111,6 +112,7 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
         self._found: dict[OutletId, InferenceFact] = {}
         self.strict_facts = False
         self.has_warned = False
+        self.warning = ""
 
     @property
     def registry(self) -> Registry | None:
@@ -197,6 +199,7 @@ class InferenceModel(Graph[InferenceFact, InferenceOp]):
         other.outlet_labels, other.properties = dict(self.outlet_labels), dict(self.properties)
         other._claims = dict(self._claims)
         other.strict_facts, other.has_warned = self.strict_facts, self.has_warned
+        other.warning = self.warning
         return other
 
     def into_typed(self) -> TypedModel:

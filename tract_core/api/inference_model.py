@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from tract_core.api.handle import Handle
 from tract_core.api.interface import Interface, input_outlet, output_outlet
 from tract_core.api.model import Model
-from tract_core.errors import InputError
-from tract_core.prepared.later import Later
+from tract_core.errors import InputError, ModelWarning
+from tract_core.plugins.callers import level_of_caller
 
 if TYPE_CHECKING:
     from tract_core.analysis import inference as core
@@ -120,11 +121,25 @@ class InferenceModel(Handle["core.InferenceModel"], Interface):
 
         Raises ModelError, listing every node that cannot be typed and why.
         """
-        typed, recipe, signature = self._next(_typed, _signature, "into_model")
-        there = self._give("InferenceModel.into_model")
-        if not isinstance(there, Later) and there.has_warned:
-            recipe = None  # so that it warns the next time too
+        told: list[str] = []
+
+        def into_typed(model: core.InferenceModel) -> TypedModel:
+            model.has_warned = model.has_warned or bool(told)
+            return model.into_typed().declutter()
+
+        typed, recipe, known = self._next(into_typed, self._said_of, "into_model")
+        self._give("InferenceModel.into_model")
+        signature, warning = known or (None, "")
+        if warning:
+            told.append(warning)
+            warnings.warn(warning, ModelWarning, stacklevel=level_of_caller())
         return Model(typed, recipe, signature)
+
+    def _said_of(self, typed: TypedModel) -> tuple[Signature, str]:
+        """What is said of the typed model before it is there, and what there is to warn of."""
+        from tract_core.prepared.signature import Signature
+
+        return Signature.of(typed), self._held.warning
 
     def __str__(self) -> str:
         from tract_core.api.display import describe_model
@@ -154,17 +169,6 @@ def _names(names: Any) -> list[str]:
     if isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in cast("Sequence[Any]", names)):
         return list(cast("Sequence[str]", names))
     raise InputError(f"names are given as a list of texts, got {names!r:.80}")
-
-
-def _typed(model: core.InferenceModel) -> TypedModel:
-    """The model in core operators, in normal form."""
-    return model.into_typed().declutter()
-
-
-def _signature(model: TypedModel) -> Signature:
-    from tract_core.prepared.signature import Signature
-
-    return Signature.of(model)
 
 
 def _fact_like(fact: Any, model: core.InferenceModel) -> CoreFact:

@@ -55,14 +55,21 @@ class Recipe:
         """What another process found who came as far as this, and kept a plan in the end."""
         key = self.environment.key(self.digest)
         content = cache_here().mapped(key)
-        found = None if content is None else read(key.file, content)
+        try:
+            found = None if content is None else read(key.file, content)
+        except Exception:
+            return None
         return found if isinstance(found, Told) else None
 
     def keep(self, value: Any) -> None:
-        """Keep a plan, and what the steps to it gave, if there is room for them. Raises what pickling does."""
-        for digest, told in (*self.told, (self.digest, Told(value))):
-            key = self.environment.key(digest)
-            if not cache_here().put_parts(key, written(key.file, told)):
+        """Keep a plan, and what the steps to it gave, if they can be pickled, and there is room for them."""
+        keys = [(self.environment.key(digest), told) for digest, told in (*self.told, (self.digest, Told(value)))]
+        try:
+            files = [(key, written(key.file, told)) for key, told in keys]
+        except Exception:
+            return
+        for key, parts in reversed(files):  # who finds the first step finds the others too
+            if not cache_here().put_parts(key, parts):
                 return
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from ctypes import c_ubyte
 from io import BytesIO
 from itertools import accumulate, pairwise
 from struct import Struct
@@ -114,9 +113,19 @@ class _Arrays:
     def content(self) -> Iterator[Part]:
         """All pieces, each as long as its place."""
         for array in self._pieces:
-            begin, end = _bounds(array)
-            yield memoryview((c_ubyte * (end - begin)).from_address(begin)).cast("B")
-            yield bytes(_up(end - begin) - (end - begin))
+            memory: Any = np.asarray(_Memory(array))
+            piece = memoryview(memory)
+            yield piece
+            yield bytes(_up(len(piece)) - len(piece))
+
+
+class _Memory:
+    """The memory from the first byte of an array to its last one, as NumPy takes it. It lasts as long as that."""
+
+    def __init__(self, array: Array) -> None:
+        begin, end = _bounds(array)
+        self._array = array
+        self.__array_interface__ = {"data": (begin, True), "shape": (end - begin,), "typestr": "|u1", "version": 3}
 
 
 class _Pickler(pickle.Pickler):

@@ -67,6 +67,20 @@ def test_an_array_is_written_once() -> None:
     assert twice < once + 1000
 
 
+def test_what_is_written_lasts_until_it_is() -> None:
+    parts = written("one.plan", _Fleeting())
+    hold = [np.full(1 << 18, 7, np.int64) for _ in range(4)]  # which would lie where the array was
+    np.testing.assert_array_equal(read("one.plan", memoryview(b"".join(parts))), np.arange(1 << 18))
+    assert len(hold) == 4
+
+
+class _Fleeting:
+    """Is pickled as an array that nobody else has."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return np.asarray, (np.arange(1 << 18),)
+
+
 def test_what_is_made_later_is_unpickled_when_it_is_asked_for() -> None:
     found = come_back({"now": 1, "later": already(_Told([WHOLE]))})
     before = len(_Told.unpickled)
