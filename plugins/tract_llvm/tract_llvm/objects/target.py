@@ -12,11 +12,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tract_llvm.llvm import AS_WRITTEN, binding
-from tract_llvm.objects.linker import Linked
 from tract_llvm.objects.system import convention
 
 if TYPE_CHECKING:
     from tract_llvm.isa import Isa
+    from tract_llvm.objects.linker import Linked
 
 llvm: Any = binding()
 
@@ -125,6 +125,8 @@ def _written(text: str, isa: Processor, write: Callable[[Any], Any]) -> Any:
 
 def linked(name: str, code: bytes, isa: Isa) -> Linked:
     """A function out of an object file."""
+    from tract_llvm.objects.linker import Linked  # which processes that only compile cannot import
+
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
     tracker = builder.link(_linker(isa), f"{next(_NUMBERS)}.{name}")
     sections = llvm.ObjectFileRef.from_data(code).sections()
