@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tract_core.api.runtime import Runtime
     from tract_core.model.typed import TypedModel
     from tract_core.plugins.keys import Array
-    from tract_core.prepared.signature import Signature
+    from tract_core.prepared.signature import ModelSignature
     from tract_core.runtime.protocol import Plan, PlanState, Repeating
 
 _ARRAYS: Final[Any] = (np.ndarray, np.generic)
@@ -34,7 +34,7 @@ class Calls:
 
     __slots__ = ("_inputs", "_kinds", "_lent", "_names", "_numbered_kinds", "_outputs", "_plain", "_runtime", "_types")
 
-    def __init__(self, model: TypedModel | Signature, plan: Plan, runtime: Runtime) -> None:
+    def __init__(self, model: TypedModel | ModelSignature, plan: Plan, runtime: Runtime) -> None:
         self._runtime = runtime
         self._inputs = wanted_of(model, model.inputs)
         self._outputs = wanted_of(model, model.outputs)

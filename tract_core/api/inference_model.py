@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tract_core.model.graph import Graph
     from tract_core.model.typed import TypedModel
     from tract_core.prepared.recipe import Recipe
-    from tract_core.prepared.signature import Signature
+    from tract_core.prepared.signature import ModelSignature
 
 
 class InferenceModel(Handle["core.InferenceModel"], Interface):
@@ -135,11 +135,11 @@ class InferenceModel(Handle["core.InferenceModel"], Interface):
             warnings.warn(warning, ModelWarning, stacklevel=level_of_caller())
         return Model(typed, recipe, signature)
 
-    def _said_of(self, typed: TypedModel) -> tuple[Signature, str]:
+    def _said_of(self, typed: TypedModel) -> tuple[ModelSignature, str]:
         """What is said of the typed model before it is there, and what there is to warn of."""
-        from tract_core.prepared.signature import Signature
+        from tract_core.prepared.signature import ModelSignature
 
-        return Signature.of(typed), self._held.warning
+        return ModelSignature.of(typed), self._held.warning
 
     def __str__(self) -> str:
         from tract_core.api.display import describe_model

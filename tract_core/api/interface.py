@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tract_core.api.fact import Fact
     from tract_core.model.graph import Graph, OutletId
     from tract_core.model.typed import TypedModel
-    from tract_core.prepared.signature import Signature
+    from tract_core.prepared.signature import ModelSignature
 
 
 class NotHereError(InputError, AttributeError):
@@ -42,7 +42,7 @@ class Interface:
         raise AttributeError("graph")
 
     @property
-    def interface(self) -> Graph[Any, Any] | Signature:
+    def interface(self) -> Graph[Any, Any] | ModelSignature:
         """What knows the inputs and outputs: the graph, or what is known of it before it is there."""
         raise AttributeError("interface")
 
@@ -87,7 +87,7 @@ class TypedInterface(Interface):
         return self.typed
 
     @property
-    def interface(self) -> TypedModel | Signature:
+    def interface(self) -> TypedModel | ModelSignature:
         """What knows the inputs and outputs, with complete facts."""
         raise AttributeError("interface")
 
@@ -128,17 +128,17 @@ class TypedInterface(Interface):
         return Tensor.from_numpy(found)
 
 
-def input_outlet(graph: Graph[Any, Any] | Signature, input_id: int | str) -> OutletId:
+def input_outlet(graph: Graph[Any, Any] | ModelSignature, input_id: int | str) -> OutletId:
     """The tensor that is an input. Raises InputError for an input that is not there."""
     return _pick(graph, graph.inputs, input_id, "input")
 
 
-def output_outlet(graph: Graph[Any, Any] | Signature, output_id: int | str) -> OutletId:
+def output_outlet(graph: Graph[Any, Any] | ModelSignature, output_id: int | str) -> OutletId:
     """The tensor that is an output. Raises InputError for an output that is not there."""
     return _pick(graph, graph.outputs, output_id, "output")
 
 
-def _pick(graph: Graph[Any, Any] | Signature, outlets: Sequence[OutletId], wanted: Any, what: str) -> OutletId:
+def _pick(graph: Graph[Any, Any] | ModelSignature, outlets: Sequence[OutletId], wanted: Any, what: str) -> OutletId:
     names = [graph.outlet_name(outlet) for outlet in outlets]
     if isinstance(wanted, str):
         if wanted in names:

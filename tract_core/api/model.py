@@ -10,7 +10,7 @@ from tract_core.api.handle import Handle
 from tract_core.api.interface import TypedInterface
 from tract_core.errors import InputError
 from tract_core.prepared.later import Later, already
-from tract_core.prepared.signature import Signature
+from tract_core.prepared.signature import ModelSignature
 
 if TYPE_CHECKING:
     from tract_core.api.fact import Fact
@@ -36,7 +36,10 @@ class Model(Handle["TypedModel"], TypedInterface):
     )
 
     def __init__(
-        self, content: TypedModel | Later[TypedModel], recipe: Recipe | None = None, signature: Signature | None = None
+        self,
+        content: TypedModel | Later[TypedModel],
+        recipe: Recipe | None = None,
+        signature: ModelSignature | None = None,
     ) -> None:
         """For this package; users call `from_typed`. ``signature``: of what is made when somebody looks at it."""
         super().__init__(content, recipe)
@@ -58,7 +61,7 @@ class Model(Handle["TypedModel"], TypedInterface):
         return self._shown
 
     @property
-    def interface(self) -> TypedModel | Signature:
+    def interface(self) -> TypedModel | ModelSignature:
         """What knows the inputs and outputs: the graph, or what is known of it before it is there."""
         there = self._there
         return self._signature if isinstance(there, Later) and self._signature is not None else self._held
@@ -110,7 +113,9 @@ class Model(Handle["TypedModel"], TypedInterface):
         """
         from tract_core.transforms.apply import apply_transform
 
-        step = self._next(lambda model: apply_transform(model, transform), Signature.of, "transform", _told(transform))
+        step = self._next(
+            lambda model: apply_transform(model, transform), ModelSignature.of, "transform", _told(transform)
+        )
         self._content, self._recipe, self._signature = step
 
     def parse_fact(self, spec: str) -> Fact:

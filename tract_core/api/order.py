@@ -11,7 +11,7 @@ from tract_core.model.fact import TypedFact
 if TYPE_CHECKING:
     from tract_core.model.graph import OutletId
     from tract_core.model.typed import TypedModel
-    from tract_core.prepared.signature import Signature
+    from tract_core.prepared.signature import ModelSignature
 
 Given = Sequence[Any] | Mapping[str, Any]
 """One value per input or output: in order, or by name."""
@@ -20,7 +20,7 @@ Wanted = Sequence[tuple[str, TypedFact]]
 """The names and facts of the inputs or outputs."""
 
 
-def wanted_of(model: TypedModel | Signature, outlets: Sequence[OutletId]) -> Wanted:
+def wanted_of(model: TypedModel | ModelSignature, outlets: Sequence[OutletId]) -> Wanted:
     """The names and facts of the inputs, or of the outputs, of a model."""
     return [(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in outlets]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tract_core.api.tensor import Tensor
     from tract_core.model.typed import TypedModel
     from tract_core.plugins.keys import Array
-    from tract_core.prepared.signature import Signature
+    from tract_core.prepared.signature import ModelSignature
     from tract_core.runtime.explain import Explanation
 
 
@@ -36,7 +36,11 @@ class Runnable(TypedInterface):
     }
 
     def __init__(
-        self, model: TypedModel | Later[TypedModel], plan: Plan, runtime: Runtime, signature: Signature | None = None
+        self,
+        model: TypedModel | Later[TypedModel],
+        plan: Plan,
+        runtime: Runtime,
+        signature: ModelSignature | None = None,
     ) -> None:
         """For this package: ``plan`` is what ``runtime`` made of ``model``.
 
@@ -55,7 +59,7 @@ class Runnable(TypedInterface):
         return self._model.value
 
     @property
-    def interface(self) -> TypedModel | Signature:
+    def interface(self) -> TypedModel | ModelSignature:
         """What knows the inputs and outputs: the model, or what is known of it before it is there."""
         return self._signature or self._model.value
 

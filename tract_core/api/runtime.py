@@ -11,7 +11,7 @@ from tract_core.errors import InputError, TractError
 from tract_core.limits import spending
 from tract_core.plugins.parameters import given_parameters
 from tract_core.prepared.environment import installed
-from tract_core.prepared.signature import Signature
+from tract_core.prepared.signature import ModelSignature
 from tract_core.runtime import protocol
 from tract_core.runtime.lookup import find_known, find_runtime
 
@@ -103,7 +103,7 @@ class Runtime:
             with calling(self, "keep"):
                 kept = self.backend.kept(plan)
                 if kept is not None:
-                    recipe.keep((Signature.of(model), kept))
+                    recipe.keep((ModelSignature.of(model), kept))
 
     def __repr__(self) -> str:
         listed = "".join(f", {key}={value!r}" for key, value in self.options().items())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tract_core.api.tensor import Tensor
     from tract_core.model.typed import TypedModel
     from tract_core.plugins.keys import Array
-    from tract_core.prepared.signature import Signature
+    from tract_core.prepared.signature import ModelSignature
     from tract_core.runtime.protocol import PlanState
 
 
@@ -56,7 +56,7 @@ class State(TypedInterface):
         return self._runnable.typed
 
     @property
-    def interface(self) -> TypedModel | Signature:
+    def interface(self) -> TypedModel | ModelSignature:
         """What knows the inputs and outputs: the model, or what is known of it before it is there."""
         return self._runnable.interface
 

@@ -36,7 +36,7 @@ HOUR: Final = 3600.0
 
 
 @frozen
-class Entry:
+class KeptFile:
     """A kernel or a prepared model that is kept. ``name``: of its file; ``bytes``: on the disk, about.
 
     ``used``: when it was last, in seconds since 1970.
@@ -55,7 +55,7 @@ class Contents:
     that nobody needs; ``distrusted``: why what somebody else may have put there is not used.
     """
 
-    kept: tuple[Entry, ...]
+    kept: tuple[KeptFile, ...]
     abandoned: tuple[str, ...]
     distrusted: tuple[TractError, ...]
 
@@ -68,7 +68,7 @@ class Contents:
 def contents_of(folder: TrustedFolder) -> Contents:
     """What is in the folder of a cache. Files of other names are not told. Raises OSError."""
     now = time()
-    kept: list[Entry] = []
+    kept: list[KeptFile] = []
     abandoned: list[str] = []
     distrusted: list[TractError] = []
     for name, status, why in folder.files():
@@ -80,7 +80,7 @@ def contents_of(folder: TrustedFolder) -> Contents:
             abandoned.append(name)
         elif is_kept:
             used = status.st_mtime if status.st_mtime < now + HOUR else 0.0
-            kept.append(Entry(name, on_disk(status.st_size), used))
+            kept.append(KeptFile(name, on_disk(status.st_size), used))
     kept.sort(key=lambda one: (one.used, one.name))
     return Contents(tuple(kept), tuple(abandoned), tuple(distrusted))
 
@@ -90,13 +90,13 @@ def on_disk(size: int) -> int:
     return max(1, -(-size // BLOCK)) * BLOCK
 
 
-def evict(folder: TrustedFolder, most: int) -> list[Entry]:
+def evict(folder: TrustedFolder, most: int) -> list[KeptFile]:
     """Have at most so many bytes of what is kept stay, and nothing that nobody needs. Returns what is gone.
 
     Raises OSError where the folder cannot be read.
     """
     found = contents_of(folder)
-    left, gone = found.bytes, list[Entry]()
+    left, gone = found.bytes, list[KeptFile]()
     for one in found.kept:
         if left <= most:
             break
@@ -106,7 +106,7 @@ def evict(folder: TrustedFolder, most: int) -> list[Entry]:
     return gone
 
 
-def clear_out(folder: TrustedFolder, before: float = inf) -> list[Entry]:
+def clear_out(folder: TrustedFolder, before: float = inf) -> list[KeptFile]:
     """Remove what was used last before a moment, and what nobody needs. Returns and raises as `evict`."""
     found = contents_of(folder)
     gone = [one for one in found.kept if one.used < before]
@@ -114,7 +114,7 @@ def clear_out(folder: TrustedFolder, before: float = inf) -> list[Entry]:
     return gone
 
 
-def _remove(folder: TrustedFolder, found: Contents, gone: Sequence[Entry]) -> None:
+def _remove(folder: TrustedFolder, found: Contents, gone: Sequence[KeptFile]) -> None:
     for name in (*found.abandoned, *(one.name for one in gone)):
         with suppress(OSError):  # others may have done so, or use it where that keeps it
             folder.remove(name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Signature:
+class ModelSignature:
     """What a model says of its inputs and outputs. It answers as the model does.
 
     ``inputs``, ``outputs``: their outlets, in order; ``names``, ``facts``: by outlet. ``properties``: of the model.
@@ -28,10 +28,10 @@ class Signature:
     properties: Mapping[str, Array]
 
     @staticmethod
-    def of(model: TypedModel) -> Signature:
+    def of(model: TypedModel) -> ModelSignature:
         """That of a model as it is now."""
         outlets = dict.fromkeys([*model.inputs, *model.outputs])
-        return Signature(
+        return ModelSignature(
             tuple(model.inputs),
             tuple(model.outputs),
             {outlet: model.outlet_name(outlet) for outlet in outlets},

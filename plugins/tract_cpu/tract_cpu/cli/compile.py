@@ -1,4 +1,4 @@
-"""``tract MODEL compile FILE``: the model as an object file or a shared library, or for the web."""
+"""``tract MODEL compile FILE``: the model as an object file, a shared library or a package, or for the web."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 OBJECTS: Final = (".o", ".obj")
 LIBRARIES: Final = (".so", ".dylib", ".dll")
 MODULE: Final = ".wasm"
+PACKAGE: Final = ".whl"
 
 TARGET_HELP: Final = (
     "What it is for: this machine, or x86-64, x86-64-v3, x86-64-v4, these two with -vnni behind them, or aarch64, for "
@@ -29,7 +30,7 @@ TARGET_HELP: Final = (
 )
 
 
-@click.command(cls=ModelCommand, short_help="Compile it to an object file, to be run without Python.")
+@click.command(cls=ModelCommand, short_help="Compile it to an object file, a package, or for the web.")
 @click.argument("file", type=NEW_FILE)
 @click.option("--target", default="native", show_default=True, metavar="NAME", help=TARGET_HELP)
 @click.option("--name", metavar="NAME", help="What its functions begin with. Default: the name of FILE.")
@@ -39,16 +40,20 @@ TARGET_HELP: Final = (
 def command(request: Request, file: str, target: str, as_json: bool, **flags: str | None) -> None:
     """Compile MODEL to FILE, which is run without Python.
 
-    Its ending says what it is: an object file (.o, .obj), a shared library for this machine (.so, .dylib, .dll), or a
-    module of WebAssembly (.wasm), with what loads it from JavaScript (.mjs, .d.mts).
+    Its ending says what it is: an object file (.o, .obj), a shared library for this machine (.so, .dylib, .dll), a
+    package of Python that needs NumPy alone (.whl), or a module of WebAssembly (.wasm), with what loads it from
+    JavaScript (.mjs, .d.mts).
 
     Sizes have to be known: --set N=1 gives a symbol its value. A header of C says what is called, with what.
     """
     from tract_cpu.ahead.object_file import compile_model
+    from tract_cpu.ahead.package import wheel_name
     from tract_cpu.ahead.targets import target_named
 
     path = Path(file)
     target = _target_for(path, target)
+    if path.suffix == PACKAGE and flags["name"] is None:
+        flags["name"] = wheel_name(path)[0]
     chosen = target_named(target)
     model = request.typed_model()
     with request.progress("compiling"):
@@ -65,7 +70,7 @@ def _target_for(path: Path, target: str) -> str:
     from tract_core.errors import InputError
     from tract_cpu.ahead.targets import NATIVE, WASM
 
-    wanted = (*OBJECTS, *LIBRARIES, MODULE)
+    wanted = (*OBJECTS, *LIBRARIES, PACKAGE, MODULE)
     if path.suffix not in wanted:
         ending = repr(path.suffix) if path.suffix else "nothing"
         raise InputError(f"{str(path)!r} ends in {ending}", hint=f"its ending says what it is: {', '.join(wanted)}")
@@ -78,6 +83,7 @@ def _files(found: CompiledModel, target: ObjectTarget, path: Path, header: str |
     """What is written, by name."""
     from tract_cpu.ahead.glue import function_names
     from tract_cpu.ahead.header import header_text
+    from tract_cpu.ahead.package import wheel, wheel_name
     from tract_cpu.ahead.script import script_text, types_text
     from tract_cpu.ahead.shared import shared_library
     from tract_cpu.ahead.wasm import module_of
@@ -86,6 +92,9 @@ def _files(found: CompiledModel, target: ObjectTarget, path: Path, header: str |
         texts = {".mjs": script_text(found, path.name), ".d.mts": types_text(found)}
         module: dict[Path, bytes | bytearray] = {path: module_of(found.code, [*function_names(found.name).values()])}
         return module | {path.with_suffix(ending): text.encode() for ending, text in texts.items()}
+    if path.suffix == PACKAGE:
+        name, version, file = wheel_name(path)
+        return {path.with_name(file): wheel(found, shared_library(found.code, target), target, name, version)}
     code = shared_library(found.code, target) if path.suffix in LIBRARIES else found.code
     return {path: code, Path(header or path.with_suffix(".h")): header_text(found).encode()}
 
@@ -108,5 +117,6 @@ def _write(files: Mapping[Path, bytes | bytearray]) -> None:
 def _told(said: dict[str, Any]) -> str:
     stays = f", of which {said['kept']:,} stay from run to run" if said["kept"] else ""
     (first, size), *others = said["files"].items()
-    beside = f"{first}: {size:,} bytes for {said['target']}, and {', '.join(name for name, _ in others)}"
+    beside = f"{first}: {size:,} bytes for {said['target']}"
+    beside += f", and {', '.join(name for name, _ in others)}" if others else ""
     return f"{beside}\n{said['name']}_run works in {said['memory']:,} bytes{stays}"

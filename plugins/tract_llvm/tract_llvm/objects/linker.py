@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from tract_core.machine import architecture
 from tract_llvm.objects.c_library import function_of_system
 from tract_llvm.objects.executable import executable
-from tract_llvm.objects.relocations import MACHINES, CannotLink, Machine
+from tract_llvm.objects.relocations import MACHINES, CannotLink, ElfMachine
 
 ALIGNMENT: Final = 64
 """Each section begins where a line of the cache does, at least."""
@@ -96,7 +96,7 @@ class _Relocation(NamedTuple):
 class _Object:
     """One object file, and where its parts lie, by places in the memory of all of them."""
 
-    def __init__(self, code: bytes, machine: Machine) -> None:
+    def __init__(self, code: bytes, machine: ElfMachine) -> None:
         self._code, self._machine = code, machine
         _, type_, number, _, _, _, sections, _, _, _, _, _, count, _ = _FILE.unpack_from(code)
         if not code.startswith(_HEAD) or (type_, number) != (_OBJECT, machine.number):

@@ -17,7 +17,7 @@ class CannotLink(Exception):
     """What is in an object file, or on this system, is left to LLVM."""
 
 
-class Machine(NamedTuple):
+class ElfMachine(NamedTuple):
     """A kind of processors.
 
     ``number``: what object files call it. ``fits``: how words are made to fit, by kinds of relocations; ``calls``:
@@ -71,11 +71,11 @@ _PREL32, _ADR_PREL_PG_HI21, _JUMP26, _CALL26 = 261, 275, 282, 283
 _IN_PAGE: Final = {277: 1, 278: 1, 284: 2, 285: 4, 286: 8, 299: 16}
 """`R_AARCH64_PREL32` and so on; `R_AARCH64_ADD_ABS_LO12_NC` and `LDST8` to `LDST128`, and what they read."""
 
-MACHINES: Final[Mapping[str, Machine]] = {
-    "x86_64": Machine(
+MACHINES: Final[Mapping[str, ElfMachine]] = {
+    "x86_64": ElfMachine(
         62, {_PC32: _distance, _PLT32: _distance}, frozenset({_PLT32}), b"\xff\x25\2\0\0\0\0\0", sees_writes=True
     ),
-    "aarch64": Machine(
+    "aarch64": ElfMachine(
         183,
         {
             _PREL32: _distance,

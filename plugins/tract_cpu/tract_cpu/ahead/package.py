@@ -1,0 +1,240 @@
+"""A compiled model as a package of Python, in a wheel: one shared library, and a module that needs NumPy alone.
+
+The names of wheels, and what is in them, are those of the "Binary distribution format" of PyPA.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sysconfig
+import zipfile
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from tract_llvm.processor import FAST_BF16
+
+from tract_core.dims import evaluate
+from tract_core.errors import InputError, Unsupported
+from tract_core.model.fact import TypedFact
+from tract_cpu.ahead.glue import function_names
+from tract_cpu.ahead.object_file import CompiledModel
+from tract_cpu.ahead.targets import ObjectTarget
+from tract_cpu.aligned import ALIGNMENT
+
+ENDING: Final = ".whl"
+
+_LIBRARY: Final = "model.so"
+
+_WHEN: Final = (1980, 1, 1, 0, 0, 0)
+"""The time of all files in a wheel, so that the same model gives the same bytes: the first that an archive can tell."""
+
+_MODULE: Final = '''\
+"""@NAME@: a model, compiled by tract. It needs NumPy, and a processor with @PROCESSOR@."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import local
+from typing import Any
+
+import numpy as np
+
+INPUTS: dict[str, tuple[tuple[int, ...], str]] = @INPUTS@
+"""The shapes and the types of the inputs, in order."""
+OUTPUTS: dict[str, tuple[tuple[int, ...], str]] = @OUTPUTS@
+"""The shapes and the types of the outputs, in order."""
+
+_NEEDS = @NEEDS@
+_MEMORY = @MEMORY@
+_ALIGNMENT = @ALIGNMENT@
+
+
+def _check_processor() -> None:
+    if not _NEEDS or not sys.platform.startswith("linux"):
+        return
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        found = next((line for line in file if line.startswith("flags")), "").replace("_", "").split()
+    missing = [one for one in _NEEDS if one not in found]
+    if missing:
+        raise ImportError(f"@NAME@ was compiled for another processor: this one lacks {', '.join(missing)}")
+
+
+_check_processor()
+_library = ctypes.CDLL(str(Path(__file__).with_name("@LIBRARY@")))
+_start, _run = _library.@START@, _library.@RUN@
+_start.argtypes, _start.restype = [ctypes.c_void_p], None
+_run.argtypes = [ctypes.c_void_p] * (1 + len(INPUTS) + len(OUTPUTS))
+_run.restype = ctypes.c_int32
+
+
+class Model:
+    """The model with memory of its own, in which one thread at a time may run it."""
+
+    def __init__(self) -> None:
+        self._room = np.empty(_MEMORY + _ALIGNMENT, np.uint8)
+        self._place = self._room.ctypes.data + -self._room.ctypes.data % _ALIGNMENT
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what the model keeps from run to run, if it keeps anything."""
+        _start(self._place)
+
+    def run(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
+        """The outputs, in order. ``inputs``: arrays, in order or by name.
+
+        Raises TypeError or ValueError for what does not fit, IndexError where an index is beyond its axis.
+        """
+        given = _in_order(inputs)
+        arrays = [_fitting(value, name) for value, name in zip(given, INPUTS)]
+        outputs = [np.empty(shape, kind) for shape, kind in OUTPUTS.values()]
+        if _run(self._place, *(one.ctypes.data for one in (*arrays, *outputs))):
+            self.reset()
+            raise IndexError("the model could not be run on these inputs, as an index is beyond its axis")
+        return outputs
+
+    def __call__(self, *inputs: Any, **named: Any) -> list[np.ndarray[Any, Any]]:
+        """`run`, with the inputs in order or by name."""
+        return self.run(named if named and not inputs else [*inputs, *named.values()])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("the memory of a model cannot be copied or pickled: make another Model()")
+
+
+_here = local()
+
+
+def run(inputs: Sequence[Any] | Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
+    """The outputs of one run, as `Model.run` gives them; each thread has a model of its own, which keeps nothing."""
+    model = getattr(_here, "model", None)
+    if model is None:
+        model = _here.model = Model()
+    elif @KEEPS@:
+        model.reset()
+    return model.run(inputs)
+
+
+def _in_order(inputs: Any) -> list[Any]:
+    if isinstance(inputs, Mapping):
+        wrong = [*(f"there is no input {name!r}" for name in inputs if name not in INPUTS)]
+        wrong += [f"input {name!r} is missing" for name in INPUTS if name not in inputs]
+        if wrong:
+            raise ValueError(f"{'; '.join(wrong)}; the inputs are {', '.join(INPUTS)}")
+        return [inputs[name] for name in INPUTS]
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"inputs are given as a list, or by name; got {type(inputs).__name__}")
+    if len(inputs) != len(INPUTS):
+        raise ValueError(f"{len(inputs)} inputs were given, the model takes {len(INPUTS)}: {', '.join(INPUTS)}")
+    return list(inputs)
+
+
+def _fitting(value: Any, name: str) -> np.ndarray[Any, Any]:
+    shape, kind = INPUTS[name]
+    array = np.asarray(value)
+    if array.dtype != kind:
+        raise TypeError(f"input {name!r} has elements of type {array.dtype}, the model takes {kind}")
+    if array.shape != shape:
+        raise ValueError(f"input {name!r} has shape {array.shape}, the model takes {shape}")
+    return np.require(array, requirements=["C", "A"])
+'''
+
+_METADATA: Final = """\
+Metadata-Version: 2.1
+Name: @DISTRIBUTION@
+Version: @VERSION@
+Summary: A model, compiled by tract
+Requires-Python: >=3.9
+Requires-Dist: numpy>=1.24
+"""
+
+_WHEEL: Final = """\
+Wheel-Version: 1.0
+Generator: tract-cpu
+Root-Is-Purelib: false
+Tag: @TAG@
+"""
+
+
+def wheel_name(path: Path) -> tuple[str, str, str]:
+    """The name of the package, its version and the name of the file, of a wheel that is called as in ``path``.
+
+    ``digits.whl`` and ``digits-2.1.whl`` are completed, with version 1.0 where there is none. Raises InputError.
+    """
+    parts = path.name.removesuffix(ENDING).split("-")
+    name, version = re.sub(r"[^A-Za-z0-9]+", "_", parts[0]).strip("_").lower(), (*parts[1:2], "1.0")[0]
+    if not name.isidentifier() or not re.fullmatch(r"[0-9]+(\.[0-9]+)*([abc.+a-z0-9]*)", version) or len(parts) > 5:
+        hint = "as digits.whl, or digits-2.1.whl"
+        raise InputError(f"{path.name!r} names no package of Python", hint=hint)
+    return name, version, f"{name}-{version}-{_tag()}{ENDING}"
+
+
+def _tag() -> str:
+    return f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+
+
+def wheel(found: CompiledModel, library: bytes, target: ObjectTarget, name: str, version: str) -> bytes:
+    """The content of the wheel of a model. ``library``: it, linked for this machine."""
+    told = f"{name}-{version}.dist-info"
+    metadata = {"@DISTRIBUTION@": name, "@VERSION@": version, "@TAG@": _tag()}
+    files: dict[str, bytes] = {
+        f"{name}/__init__.py": _module(found, target).encode(),
+        f"{name}/py.typed": b"",
+        f"{name}/{_LIBRARY}": library,
+        f"{told}/METADATA": _filled(_METADATA, metadata).encode(),
+        f"{told}/WHEEL": _filled(_WHEEL, metadata).encode(),
+    }
+    record = f"{told}/RECORD"
+    lines = [f"{one},sha256={_digest(content)},{len(content)}\n" for one, content in files.items()]
+    files[record] = "".join([*lines, f"{record},,\n"]).encode()
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as opened:
+        for one, content in files.items():
+            entry = zipfile.ZipInfo(one, _WHEN)
+            entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
+            opened.writestr(entry, content)
+    return archive.getvalue()
+
+
+def _module(found: CompiledModel, target: ObjectTarget) -> str:
+    names = function_names(found.name)
+    arrays = [(name, _told(name, fact)) for name, fact in found.arrays]
+    needs = tuple(one.replace("-", "").replace("_", "") for one in target.isa.needs if one != FAST_BF16)
+    return _filled(
+        _MODULE,
+        {
+            "@NAME@": found.name,
+            "@PROCESSOR@": target.isa.name,
+            "@INPUTS@": repr(dict(arrays[: found.inputs])),
+            "@OUTPUTS@": repr(dict(arrays[found.inputs :])),
+            "@NEEDS@": repr(needs if target.isa.architecture == "x86_64" else ()),
+            "@MEMORY@": str(found.memory),
+            "@ALIGNMENT@": str(ALIGNMENT),
+            "@LIBRARY@": _LIBRARY,
+            "@START@": names["start"],
+            "@RUN@": names["run"],
+            "@KEEPS@": str(bool(found.kept)),
+        },
+    )
+
+
+def _told(name: str, fact: TypedFact) -> tuple[tuple[int, ...], str]:
+    """The shape and the type of NumPy of an input or output. Raises Unsupported where NumPy alone has none."""
+    kind = fact.datum_type.storage.numpy
+    if not kind.isbuiltin:
+        hint = "cast it in the model, or write an object file"
+        raise Unsupported(f"{name!r} is of type {fact.datum_type.short}, which NumPy alone does not have", hint=hint)
+    return tuple(int(evaluate(size, {})) for size in fact.shape), kind.name
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return re.sub("|".join(values), lambda found: values[found[0]], text)
+
+
+def _digest(content: bytes) -> str:
+    return urlsafe_b64encode(sha256(content).digest()).rstrip(b"=").decode()
