@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from tract_core.plugins.descriptor import load_object
+from tract_core.plugins.references import load_object
 from tract_core.prepared.environment import installed
 
 

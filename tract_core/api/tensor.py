@@ -13,11 +13,12 @@ from tract_core.api.handle import Handle
 from tract_core.data import Constant, DatumType, DType, QuantizedType
 from tract_core.errors import FactError, InputError
 from tract_core.model.fact import TypedFact
-from tract_core.plugins.keys import Array
 from tract_core.texts import printable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from tract_core.plugins.keys import Array
 
 SHOWN = 12
 """Elements that the text form shows."""
@@ -35,7 +36,7 @@ class NoSuchElementError(InputError, IndexError):
     """A tensor was indexed with what its shape does not have."""
 
 
-class Tensor(Handle[Array], Computing):
+class Tensor(Handle["Array"], Computing):
     """A tensor: element type, shape and elements, none of which changes. `Tensor.from_numpy` makes one.
 
     ``len(tensor)``, ``tensor[0]``, iteration, arithmetic, comparisons, and methods such as ``tensor.argmax(axis=1)``

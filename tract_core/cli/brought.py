@@ -10,7 +10,7 @@ import click
 from tract_core.cli.command import Flag
 from tract_core.errors import RegistrationError
 from tract_core.plugins import default_registry
-from tract_core.plugins.descriptor import CORE
+from tract_core.plugins.distributions import CORE
 
 FlagT = TypeVar("FlagT", bound="BroughtFlag")
 

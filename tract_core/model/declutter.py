@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from tract_core.limits import spending
-from tract_core.plugins.descriptor import CORE
+from tract_core.plugins.distributions import CORE
 from tract_core.plugins.keys import DECLUTTER
 
 if TYPE_CHECKING:

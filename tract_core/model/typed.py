@@ -26,7 +26,7 @@ from tract_core.model.op import TypedOp, check_facts, check_operator
 from tract_core.model.same import outline, same_model
 from tract_core.model.substitute import substitute_in, symbols_announced, symbols_in, symbols_needed
 from tract_core.model.typed_graph import TypedGraph, TypedNode
-from tract_core.plugins.descriptor import CORE
+from tract_core.plugins.distributions import CORE
 from tract_core.plugins.keys import COST, REFERENCE, STATE, SYMBOLIC
 
 if TYPE_CHECKING:

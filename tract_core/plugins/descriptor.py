@@ -8,12 +8,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
-from tract_core.errors import PluginError, TractError
+from tract_core.errors import TractError
 from tract_core.frozen import frozen
-from tract_core.importing import imported
 
-CORE: Final = "tract-core"
-"""The distribution that the core is."""
 CORE_PLUGIN: Final = "core"
 
 
@@ -209,20 +206,3 @@ class PluginRecord:
         if isinstance(error, ModuleNotFoundError) and error.name:
             return f"install what provides the module {error.name!r}, {without}"
         return f"update {self.distribution}, report this to its authors, {without}"
-
-
-def load_object(reference: str) -> Any:
-    """What ``"module:attribute"`` leads to; importing the module may raise anything.
-
-    Raises PluginError when the text has another form, or the module has no such attribute.
-    """
-    module_name, colon, attribute = reference.partition(":")
-    if not (module_name and colon and attribute):
-        raise PluginError(f"{reference!r} leads nowhere, wanted a text like 'module:attribute'")
-    found: Any = imported(module_name)
-    for part in attribute.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise PluginError(f"{reference!r} leads nowhere: module {module_name!r} has no {attribute!r}") from None
-    return found

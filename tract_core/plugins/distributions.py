@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tract_core.plugins.descriptor import CORE
+CORE: Final = "tract-core"
+"""The distribution that the core is."""
 
 DISTRIBUTIONS: Final = frozenset(
     {

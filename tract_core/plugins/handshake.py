@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from tract_core.errors import PluginError
 from tract_core.plugins import hookspecs
-from tract_core.plugins.descriptor import CORE, PluginRecord
+from tract_core.plugins.descriptor import PluginRecord
+from tract_core.plugins.distributions import CORE
 from tract_core.plugins.installing import how_to_upgrade
 
 _VERSION: Final = "tract_api_version"

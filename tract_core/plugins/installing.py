@@ -11,8 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from tract_core.plugins.descriptor import CORE
-from tract_core.plugins.distributions import DISTRIBUTIONS
+from tract_core.plugins.distributions import CORE, DISTRIBUTIONS
 
 _NEEDS: Final = {"tract-cpu": ("tract-llvm",), "tract-cuda": ("tract-llvm",), "tract-torch": ("tract-nnef",)}
 """Which others, beside the core, a distribution needs: pip would look for them by name."""

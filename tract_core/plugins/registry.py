@@ -24,19 +24,12 @@ from tract_core.importing import imported
 from tract_core.limits import TOO_LARGE_HINT
 from tract_core.plugins import builtin, hookspecs
 from tract_core.plugins.claims import Brought, Offers, take_offers, take_rows
-from tract_core.plugins.descriptor import (
-    CORE,
-    CORE_PLUGIN,
-    Format,
-    PluginRecord,
-    PluginState,
-    RuntimeOffer,
-    Stage,
-    load_object,
-)
+from tract_core.plugins.descriptor import CORE_PLUGIN, Format, PluginRecord, PluginState, RuntimeOffer, Stage
 from tract_core.plugins.discovery import installed_plugins, normal_name
+from tract_core.plugins.distributions import CORE
 from tract_core.plugins.handshake import check_hooks, refusal
 from tract_core.plugins.offers import CHECKS, Listed, Offer, parts_of, what_is_wrong
+from tract_core.plugins.references import load_object
 from tract_core.plugins.tables import DeferredRow, Row, Rows, Table, TableKey, key_text
 from tract_core.version import version
 

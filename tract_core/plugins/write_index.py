@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tract_core.plugins.descriptor import load_object
 from tract_core.plugins.index import FILE, Index
+from tract_core.plugins.references import load_object
 from tract_core.plugins.tables import Rows, TableKey, key_text
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.errors import InputError, PluginError
-from tract_core.plugins.descriptor import load_object
 from tract_core.plugins.parameters import build, parse_call
+from tract_core.plugins.references import load_object
 
 if TYPE_CHECKING:
     from tract_core.plugins import Registry

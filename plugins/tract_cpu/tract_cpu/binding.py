@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import accumulate
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from tract_llvm.program.storages import Kind, Storage
@@ -19,12 +19,12 @@ from tract_llvm.program.storages import Kind, Storage
 from tract_core.dims import Dim, evaluate, symbols_of
 from tract_core.frozen import frozen
 from tract_core.limits import MAX_SIZE
-from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.program.eventual import ENDLESS, Eventual
 
 if TYPE_CHECKING:
     from tract_core.compile.arena_plan import ArenaPlan
+    from tract_core.plugins.keys import Array
 
 
 @frozen
@@ -47,7 +47,7 @@ class Bound:
     fuel_of_loops: int
 
 
-Places = tuple[Array, Array]
+Places: TypeAlias = "tuple[Array, Array]"
 """Places of arguments, and for each the number of what it is about."""
 
 

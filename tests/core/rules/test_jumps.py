@@ -12,7 +12,7 @@ from tract_core.ops.elementwise import Exp, Floor, Neg, PowConst
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput
 from tract_core.ops.wiring import wire_one
-from tract_core.plugins.descriptor import load_object
+from tract_core.plugins.references import load_object
 from tract_core.plugins.tables import key_text
 from tract_core.rules.jumps import _EFFECTS, LOOKED_AT, feeds_jump  # pyright: ignore[reportPrivateUsage]: looked through here
 from tract_core.testing.declutter import sources

@@ -10,7 +10,7 @@ import sys
 
 from tract_core.api.runtime import runtime_for_name
 from tract_core.plugins import default_registry
-from tract_core.plugins.descriptor import load_object
+from tract_core.plugins.references import load_object
 from tract_core.testing.conformance.models import running_sums
 
 

@@ -9,7 +9,7 @@ import pytest
 from tract_core.api.runtime import runtime_for_name
 from tract_core.errors import TractError
 from tract_core.plugins import PluginState, Registry, default_registry
-from tract_core.plugins.descriptor import load_object
+from tract_core.plugins.references import load_object
 from tract_core.testing.case import CASES, Case
 from tract_core.testing.checks import CHECKS, Bench
 from tract_core.testing.gaps import KNOWN_GAPS, Gap

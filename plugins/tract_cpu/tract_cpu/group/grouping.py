@@ -8,7 +8,7 @@ from tract_llvm.fuse.nest import NESTS
 from tract_core.compile.groups import given_by
 from tract_core.errors import FactError
 from tract_core.ops.axis import AxisOp
-from tract_core.plugins.descriptor import CORE
+from tract_core.plugins.distributions import CORE
 from tract_core.plugins.keys import REFERENCE
 from tract_core.plugins.registry import Registry
 from tract_core.runtime.host import HostNode

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from tract_core.plugins.keys import Array
 from tract_cpu.native.objects import address_of, addresses, definition, function_of
 
-Repeat = Callable[..., list[Array] | None]
+if TYPE_CHECKING:
+    from tract_core.plugins.keys import Array
+
+Repeat: TypeAlias = "Callable[..., list[Array] | None]"
 """Takes what a caller gave as inputs, and as arrays to fill, if he gave any.
 
 Gives the outputs, or ``None``, with nothing done, where that takes a closer look.

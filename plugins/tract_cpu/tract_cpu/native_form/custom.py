@@ -12,7 +12,7 @@ from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, RuleSet, rewrites
 from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.plugins.descriptor import CORE
+from tract_core.plugins.distributions import CORE
 from tract_core.plugins.keys import REFERENCE, Array
 from tract_core.plugins.registry import Registry
 from tract_cpu.cpu_only.composed import Composed

@@ -9,8 +9,8 @@ from typing import Final
 from tract_core.errors import Unsupported
 from tract_core.model.op import TypedOp, what_is_wrong_with
 from tract_core.plugins import Registry
-from tract_core.plugins.descriptor import load_object
 from tract_core.plugins.keys import AXES, COST, REFERENCE, STATE, SYMBOLIC
+from tract_core.plugins.references import load_object
 from tract_core.plugins.tables import key_text
 from tract_nnef.registry import NNEF, NNEF_WRITE, PY, row_key
 
