@@ -322,6 +322,17 @@ def test_a_plan_that_is_too_large_is_not_kept(tmp_path: Path, monkeypatch: pytes
     prepared(saved(tmp_path, product())).run([np.ones((1, 64), np.float32)])
 
 
+def test_a_file_is_not_read_for_a_plan_that_would_be_too_large(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACT_CACHE_SIZE", "20k")
+    path = saved(tmp_path, product())
+    assert path.stat().st_size > 5000
+    assert recipe.recipe_of_file(path, "onnx", {}) is None
+    prepared(path)
+    assert not plans(kept)
+
+
 def test_a_file_that_was_just_written_may_be_written_again(
     tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

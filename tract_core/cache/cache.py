@@ -83,6 +83,11 @@ class Cache:
     folder: Path | None
     most: int = MOST_BYTES
 
+    @property
+    def largest(self) -> int:
+        """Bytes that one prepared model may take."""
+        return self.most // _PART_OF_ONE
+
     @staticmethod
     def at(folder: Path | None, most: int = MOST_BYTES) -> Cache:
         """The cache in a folder; one that keeps nothing, with a warning, where others could exchange it.
@@ -135,7 +140,7 @@ class Cache:
         Returns whether others find it now. What was unused longest makes room.
         """
         size = sum(map(len, parts))
-        if not key.kept or size > self.most // _PART_OF_ONE:
+        if not key.kept or size > self.largest:
             return False
         with self.opened(make=True) as folder, _leaving_it():
             if folder is not None:

@@ -74,13 +74,14 @@ class Recipe:
 
 
 def recipe_of_file(path: Path, format_name: str | None, options: Mapping[str, Any]) -> Recipe | None:
-    """That of a model in a file. ``None`` where nothing is kept, as for a file that was just written.
+    """That of a model in a file. ``None`` where nothing is kept, as of one that was just written, or is too large.
 
     ``format_name``: where the name of the file does not tell it; ``options``: of the loader.
     """
     here = environment()
     try:
-        content = digest_of_file(path) if here is not None and path.is_file() else None
+        fits = here is not None and path.is_file() and path.stat().st_size <= cache_here().largest
+        content = digest_of_file(path) if fits else None
     except OSError:  # the loader has more to say about it
         return None
     if here is None or content is None:
