@@ -325,7 +325,7 @@ def test_a_plan_that_is_too_large_is_not_kept(tmp_path: Path, monkeypatch: pytes
 def test_a_file_is_not_read_for_a_plan_that_would_be_too_large(
     tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TRACT_CACHE_SIZE", "20k")
+    monkeypatch.setenv("TRACT_CACHE_SIZE", "20000")
     path = saved(tmp_path, product())
     assert path.stat().st_size > 5000
     assert recipe.recipe_of_file(path, "onnx", {}) is None
