@@ -349,7 +349,7 @@ def test_a_model_is_made_when_somebody_looks(tmp_path: Path) -> None:
     prepared(path)
     forget()
     model = tract.onnx().load(path).into_model()
-    assert isinstance(model.later, Later)
+    assert isinstance(model._there, Later)
     assert model.input_names() == ["x"]
     assert [node.name for node in model.clone().typed.nodes] == names
     assert [node.name for node in model.typed.nodes] == names

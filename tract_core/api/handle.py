@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from tract_core.errors import ConsumedError
 from tract_core.plugins.callers import line_of_caller
-from tract_core.prepared.later import Later
+from tract_core.prepared.later import Later, already
 
 if TYPE_CHECKING:
     from tract_core.prepared.recipe import Recipe
@@ -82,6 +82,29 @@ class Handle(Generic[T]):
             return Later(lambda: make(_made(there))), recipe.telling(found.value), found.value
         made = make(_made(there))
         return made, recipe and recipe.telling(tell(made)), None
+
+
+def recipe_of(handle: Handle[Any]) -> Recipe | None:
+    """How the content of a handle was made, where that is known, and nobody can have changed it since."""
+    return handle._recipe  # pyright: ignore[reportPrivateUsage]: what users hold shows no more than they need
+
+
+def was_made(handle: Handle[Any], recipe: Recipe) -> None:
+    """Say how the content of a handle was made, as nobody has changed it since."""
+    handle._recipe = recipe  # pyright: ignore[reportPrivateUsage]: what users hold shows no more than they need
+
+
+def later_of(handle: Handle[T]) -> Later[T]:
+    """The content of a handle, which is only made when somebody looks at it. Raises ConsumedError."""
+    there = handle._there  # pyright: ignore[reportPrivateUsage]: what users hold shows no more than they need
+    return cast("Later[T]", there) if isinstance(there, Later) else already(there)
+
+
+def taken_later(handle: Handle[T], to: str) -> Later[T]:
+    """As `later_of`; from now on it belongs to ``to``."""
+    found = later_of(handle)
+    handle._give(to)  # pyright: ignore[reportPrivateUsage]: what users hold shows no more than they need
+    return found
 
 
 def _made(content: T | Later[T]) -> T:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tract_core.model.fact import InferenceFact as CoreFact
     from tract_core.model.graph import Graph
     from tract_core.model.typed import TypedModel
-    from tract_core.prepared.recipe import Recipe
     from tract_core.prepared.signature import ModelSignature
 
 
@@ -42,13 +41,9 @@ class InferenceModel(Handle["core.InferenceModel"], Interface):
         return self._shown
 
     @property
-    def interface(self) -> Graph[Any, Any]:
+    def _interface(self) -> Graph[Any, Any]:
         """What knows the inputs and outputs: the graph."""
         return self._held
-
-    def was_made(self, recipe: Recipe) -> None:
-        """For this package: say how the model was made, as nobody has changed it since."""
-        self._recipe = recipe
 
     def input_fact(self, input_id: int | str) -> InferenceFact:
         """What is known of an input. Raises InputError for an input that is not there."""

@@ -42,33 +42,33 @@ class Interface:
         raise AttributeError("graph")
 
     @property
-    def interface(self) -> Graph[Any, Any] | ModelSignature:
+    def _interface(self) -> Graph[Any, Any] | ModelSignature:
         """What knows the inputs and outputs: the graph, or what is known of it before it is there."""
-        raise AttributeError("interface")
+        raise AttributeError("_interface")
 
     def input_count(self) -> int:
         """Number of inputs."""
-        return len(self.interface.inputs)
+        return len(self._interface.inputs)
 
     def output_count(self) -> int:
         """Number of outputs."""
-        return len(self.interface.outputs)
+        return len(self._interface.outputs)
 
     def input_name(self, input_id: int | str) -> str:
         """The name of an input. Raises InputError for an input that is not there."""
-        return self.interface.outlet_name(input_outlet(self.interface, input_id))
+        return self._interface.outlet_name(input_outlet(self._interface, input_id))
 
     def output_name(self, output_id: int | str) -> str:
         """The name of an output. Raises InputError for an output that is not there."""
-        return self.interface.outlet_name(output_outlet(self.interface, output_id))
+        return self._interface.outlet_name(output_outlet(self._interface, output_id))
 
     def input_names(self) -> list[str]:
         """The names of all inputs, in order."""
-        return [self.interface.outlet_name(outlet) for outlet in self.interface.inputs]
+        return [self._interface.outlet_name(outlet) for outlet in self._interface.inputs]
 
     def output_names(self) -> list[str]:
         """The names of all outputs, in order."""
-        return [self.interface.outlet_name(outlet) for outlet in self.interface.outputs]
+        return [self._interface.outlet_name(outlet) for outlet in self._interface.outputs]
 
 
 class TypedInterface(Interface):
@@ -87,45 +87,50 @@ class TypedInterface(Interface):
         return self.typed
 
     @property
-    def interface(self) -> TypedModel | ModelSignature:
+    def _interface(self) -> TypedModel | ModelSignature:
         """What knows the inputs and outputs, with complete facts."""
-        raise AttributeError("interface")
+        raise AttributeError("_interface")
 
     def input_fact(self, input_id: int | str) -> Fact:
         """The fact of an input. Raises InputError for an input that is not there."""
         from tract_core.api.fact import Fact
 
-        return Fact(self.interface.outlet_fact(input_outlet(self.interface, input_id)))
+        return Fact(self._interface.outlet_fact(input_outlet(self._interface, input_id)))
 
     def output_fact(self, output_id: int | str) -> Fact:
         """The fact of an output. Raises InputError for an output that is not there."""
         from tract_core.api.fact import Fact
 
-        return Fact(self.interface.outlet_fact(output_outlet(self.interface, output_id)))
+        return Fact(self._interface.outlet_fact(output_outlet(self._interface, output_id)))
 
     def input_facts(self) -> list[Fact]:
         """The facts of all inputs, in order."""
         from tract_core.api.fact import Fact
 
-        return [Fact(self.interface.outlet_fact(outlet)) for outlet in self.interface.inputs]
+        return [Fact(self._interface.outlet_fact(outlet)) for outlet in self._interface.inputs]
 
     def output_facts(self) -> list[Fact]:
         """The facts of all outputs, in order."""
         from tract_core.api.fact import Fact
 
-        return [Fact(self.interface.outlet_fact(outlet)) for outlet in self.interface.outputs]
+        return [Fact(self._interface.outlet_fact(outlet)) for outlet in self._interface.outputs]
 
     def property_keys(self) -> list[str]:
         """The names of the properties, sorted."""
-        return sorted(self.interface.properties)
+        return sorted(self._interface.properties)
 
     def property(self, name: str) -> Tensor:
         """A property. Raises InputError, with the names there are, for one that is not there."""
-        found = self.interface.properties.get(str(name))
+        found = self._interface.properties.get(str(name))
         if found is None:
             known = ", ".join(self.property_keys()) or "none"
             raise InputError(f"Property not found: no property for name {name}; properties: {known}")
         return Tensor.from_numpy(found)
+
+
+def interface_of(shown: TypedInterface) -> TypedModel | ModelSignature:
+    """What knows the inputs and outputs of something: the model, or what is known of it before it is there."""
+    return shown._interface  # pyright: ignore[reportPrivateUsage]: what users hold shows no more than they need
 
 
 def input_outlet(graph: Graph[Any, Any] | ModelSignature, input_id: int | str) -> OutletId:

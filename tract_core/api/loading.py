@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tract_core.api.given import checked_content, checked_path
+from tract_core.api.handle import was_made
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
 from tract_core.errors import CorruptModel, InputError, ModelError, TractError
@@ -107,7 +108,7 @@ def _load_or_find(path: str | os.PathLike[str], format_name: str, options: Mappi
     with noting_files() as noted:
         loaded = handle_of(load(), str(path))
     if recipe is not None and isinstance(loaded, InferenceModel) and is_one_file(found, noted):
-        loaded.was_made(recipe.telling())
+        was_made(loaded, recipe.telling())
     return loaded
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tract_core.api.handle import Handle
 from tract_core.api.interface import TypedInterface
 from tract_core.errors import InputError
-from tract_core.prepared.later import Later, already
+from tract_core.prepared.later import Later
 from tract_core.prepared.signature import ModelSignature
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Model(Handle["TypedModel"], TypedInterface):
         return self._shown
 
     @property
-    def interface(self) -> TypedModel | ModelSignature:
+    def _interface(self) -> TypedModel | ModelSignature:
         """What knows the inputs and outputs: the graph, or what is known of it before it is there."""
         there = self._there
         return self._signature if isinstance(there, Later) and self._signature is not None else self._held
@@ -69,23 +69,6 @@ class Model(Handle["TypedModel"], TypedInterface):
     def into_typed(self, *, by: str = "Model.into_typed") -> TypedModel:
         """The graph, as the core has it. Consumes the model; ``by`` is who has it then, for the message."""
         return self._hand_over(by)
-
-    def into_later(self, *, by: str) -> Later[TypedModel]:
-        """As `into_typed`, for this package: a model that was not made yet is only made when somebody looks at it."""
-        found = self.later
-        self._give(by)
-        return found
-
-    @property
-    def later(self) -> Later[TypedModel]:
-        """For this package: the graph, which is only made when somebody looks at it. Raises ConsumedError."""
-        there = self._there
-        return there if isinstance(there, Later) else already(there)
-
-    @property
-    def recipe(self) -> Recipe | None:
-        """For this package: how the model was made, where that is known, and nobody can have changed it since."""
-        return self._recipe
 
     def declutter(self) -> Model:
         """Bring the model to its normal form; returns it. Models that were loaded or transformed already are."""

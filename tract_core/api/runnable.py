@@ -59,7 +59,7 @@ class Runnable(TypedInterface):
         return self._model.value
 
     @property
-    def interface(self) -> TypedModel | ModelSignature:
+    def _interface(self) -> TypedModel | ModelSignature:
         """What knows the inputs and outputs: the model, or what is known of it before it is there."""
         return self._signature or self._model.value
 

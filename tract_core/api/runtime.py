@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tract_core.api.handle import later_of, recipe_of, taken_later
 from tract_core.api.model import Model
 from tract_core.errors import InputError, TractError
 from tract_core.limits import spending
@@ -73,7 +74,7 @@ class Runtime:
             plan = self.backend.prepare(typed)
         if recipe is not None:
             self._keep(recipe, typed, plan)
-        return Runnable(model.into_later(by=by), plan, self)
+        return Runnable(taken_later(model, by), plan, self)
 
     def _restored(self, recipe: Recipe, model: Model, by: str) -> Runnable | None:
         """What another process kept, if it is there. Consumes the model then."""
@@ -83,19 +84,20 @@ class Runtime:
         if known is None or not isinstance(self.backend, protocol.KeepingRuntime):
             return None
         signature, kept = known.value
-        later = model.later
+        later = later_of(model)
         with calling(self, "restore"):
             plan = self.backend.restored(kept, lambda: later.value)
         if plan is None:
             return None
-        return Runnable(model.into_later(by=by), plan, self, signature)
+        return Runnable(taken_later(model, by), plan, self, signature)
 
     def _recipe_for(self, model: Model) -> Recipe | None:
         """What a plan for a model is kept under, if it is."""
-        if model.recipe is None or not isinstance(self.backend, protocol.KeepingRuntime):
+        recipe = recipe_of(model)
+        if recipe is None or not isinstance(self.backend, protocol.KeepingRuntime):
             return None
         with calling(self, "prepare"):
-            return model.recipe.then("prepare", self.name(), self.backend.told())
+            return recipe.then("prepare", self.name(), self.backend.told())
 
     def _keep(self, recipe: Recipe, model: TypedModel, plan: protocol.Plan) -> None:
         """Keep a plan for other processes, if it can be kept."""

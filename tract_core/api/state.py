@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
 
 from tract_core.api.calls import Calls, named_inputs
-from tract_core.api.interface import TypedInterface
+from tract_core.api.interface import TypedInterface, interface_of
 from tract_core.api.progress import Progress, check_begins, check_can_end, check_takes_symbols
 from tract_core.api.runtime import calling
 from tract_core.api.streaming import stream, streams_of
@@ -42,7 +42,7 @@ class State(TypedInterface):
         ``known``: values of symbols that no input tells. ``come``: how many positions of a signal have come already.
         """
         self._known = known
-        streams = "pulse.input_axes" in runnable.interface.properties
+        streams = "pulse.input_axes" in interface_of(runnable).properties
         self._progress = Progress.of(runnable.typed, come) if streams else None
         self._runnable = runnable
         self._calls = calls
@@ -56,9 +56,9 @@ class State(TypedInterface):
         return self._runnable.typed
 
     @property
-    def interface(self) -> TypedModel | ModelSignature:
+    def _interface(self) -> TypedModel | ModelSignature:
         """What knows the inputs and outputs: the model, or what is known of it before it is there."""
-        return self._runnable.interface
+        return interface_of(self._runnable)
 
     @overload
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], out: None = None) -> list[Tensor]: ...
@@ -185,7 +185,7 @@ class FrozenState:
         with calling(runnable.runtime, "unfreeze"):
             inner = runnable.plan.spawn()
             inner.thaw(self._frozen)
-        calls = Calls(runnable.interface, runnable.plan, runnable.runtime)
+        calls = Calls(interface_of(runnable), runnable.plan, runnable.runtime)
         return State(runnable, calls, inner, self._known, self._come)
 
     def __repr__(self) -> str:

@@ -96,8 +96,8 @@ def test_kernels_for_neon_call_nothing_that_is_not_there(neon) -> None:
 
 def test_kernels_for_arm_are_linked_without_llvm(neon, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not to be called: this processor may be another."""
-    monkeypatch.setattr("tract_llvm.objects.linker.platform.machine", lambda: "aarch64")
-    monkeypatch.setattr("tract_llvm.objects.linker._tell_of_writes", lambda *_: None)
+    monkeypatch.setattr("tract_llvm.objects.linker.architecture", lambda: "aarch64")
+    monkeypatch.setattr("tract_llvm.objects.executable._tell_of_writes", lambda *_: None)
     codes = [code_of(one, NEON) for plans in neon.values() for one in plans[:: max(len(plans) // OF_EACH_KIND, 1)]]
     found = linked([(one.name, object_code(module_text(one.emit), NEON)) for one in codes])
     assert len(found) == len(codes) > 3 * OF_EACH_KIND

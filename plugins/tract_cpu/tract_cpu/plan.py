@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from tract_llvm.isa import Isa
+from tract_llvm.llvm import LOCK
 from tract_llvm.objects.library import library_of
 from tract_llvm.program.storages import Kind, Storage
 
@@ -73,7 +74,8 @@ class CpuPlan:
         winograd: bool = True,
     ) -> None:
         """``known``: symbols of models around, whose values every run is given. ``winograd``: as in `Lowering`."""
-        from tract_cpu.details import Details  # the compiler, for plans that are not kept
+        with LOCK:  # a fork waits: what one thread has begun to import, a child would wait for
+            from tract_cpu.details import Details  # the compiler, for plans that are not kept
 
         details = Details.of(model, Target(isa, threads, known, winograd))
         self._begin(details.target, details.ready, library_of(isa).addresses(details.codes))
@@ -380,7 +382,8 @@ class CpuPlan:
 
 
 def _details(found: Planned, target: Target, ready: Ready) -> Details:
-    from tract_cpu.details import Details
+    with LOCK:
+        from tract_cpu.details import Details
 
     return Details(found, target, ready.layout)
 

@@ -52,7 +52,8 @@ class Isa:
     LLVM writes code in processes of their own only, as what it does not expect there ends them. ``pause``: the
     intrinsic, with its arguments, that tells the processor that a thread waits for another. ``picks``: the one that
     picks lanes of 16 bits from two registers, empty for none. ``written_out``: whether kernels have plain operations in
-    the place of ``scales``, ``dots``, ``tiles`` and ``picks``.
+    the place of ``scales``, ``dots``, ``tiles`` and ``picks``. ``any_nan``: whether arithmetic may give any of the bits
+    that are no number, and not only those of an operand, or those of the processor, whose lower half is 0.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Isa:
     picks: str = ""
     tiles: tuple[Dot, ...] = ()
     written_out: bool = False
+    any_nan: bool = False
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits fit one register."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import cache
 from threading import RLock
 from typing import Any, Final
@@ -22,6 +24,17 @@ ir: Any = _Written()
 
 LOCK: Final = RLock()
 """Held by the one thread that has LLVM compile: as llvmlite has it, it is not for several at once."""
+
+
+def let_forks_wait() -> None:
+    """Have a fork wait while one thread compiles: the child has no such thread, and LLVM would wait for it.
+
+    Of several locks that a fork takes, the one that it was told of last comes first. Whoever compiles holds `LOCK`, and
+    wants others meanwhile: so it is told again after each module that brings one.
+    """
+    if sys.platform != "win32":  # which does not fork
+        os.register_at_fork(before=LOCK.acquire, after_in_child=LOCK.release, after_in_parent=LOCK.release)
+
 
 AS_WRITTEN: Final = "addresses as written"
 """The name of a module for which LLVM shall not look for cheaper ways to the addresses in its loops."""

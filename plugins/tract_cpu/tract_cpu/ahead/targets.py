@@ -60,6 +60,7 @@ SIMD128: Final = Isa(
     scales=(),
     dots=(),
     pause=(),
+    any_nan=True,
 )
 """The vectors of WebAssembly: no Python of ours runs there, so it is not among the sets of machines."""
 

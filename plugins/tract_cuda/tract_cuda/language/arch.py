@@ -38,6 +38,7 @@ PTX: Final = Isa(
     scales=(),
     dots=(),
     pause=(),
+    any_nan=True,  # all lower bits are set
 )
 """What the language of kernels knows of the instructions of one thread."""
 

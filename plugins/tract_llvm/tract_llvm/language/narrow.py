@@ -91,7 +91,10 @@ class BrainFloat:
         """The nearest one as an f32, of what was computed of such numbers.
 
         Where it is not a number, it has the bits of one of these, or those of the processor: nothing is rounded then.
+        Where it may have any (`Isa.any_nan`), rounding could make a number of it, so that it is asked.
         """
+        if x.function.isa.any_nan:
+            return (self.narrowed(x) << self.bits).bits(F32)
         return (self._nearest(x) & (0xFFFF << self.bits)).bits(F32)
 
     def _nearest(self, x: Value) -> Value:

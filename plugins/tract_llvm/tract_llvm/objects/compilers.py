@@ -26,6 +26,7 @@ import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
 
 from tract_core.errors import Unsupported
 from tract_core.machine import processors_here
+from tract_llvm.llvm import let_forks_wait
 from tract_llvm.objects.child import READY, SIZE
 
 if TYPE_CHECKING:
@@ -255,3 +256,6 @@ def is_python(executable: str | None) -> bool:
     """Whether a program is Python itself: whoever has it as a part would start once more."""
     name = Path(executable or "").name.lower()
     return name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
+
+
+let_forks_wait()  # for the locks of `concurrent.futures`, and of the plugins, which are there by now

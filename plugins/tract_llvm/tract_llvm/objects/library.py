@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tract_core.cache.cache import Cache, Key, cache_here
 from tract_core.frozen import frozen
 from tract_core.limits import check_time
-from tract_llvm.llvm import LOCK, ir
+from tract_llvm.llvm import LOCK, ir, let_forks_wait
 from tract_llvm.objects.linker import Linked, linked
 from tract_llvm.objects.relocations import CannotLink
 
@@ -135,6 +134,4 @@ def library_of(isa: Isa) -> Library:
         return found
 
 
-if sys.platform != "win32":  # which does not fork
-    # While one thread compiles, a fork waits: the child has no such thread, and LLVM would wait for it.
-    os.register_at_fork(before=LOCK.acquire, after_in_child=LOCK.release, after_in_parent=LOCK.release)
+let_forks_wait()
