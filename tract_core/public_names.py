@@ -13,19 +13,21 @@ from typing import Any, Final
 
 from tract_core.importing import imported
 
-_SHOWN: Final = re.compile(r"^from ([\w.]+) import (\w+) as \2$", re.MULTILINE)
-"""A line of a stub that shows a name. All do, one a line, so that no parser of Python is needed."""
+_IMPORT: Final = re.compile(r"^from ([\w.]+) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_SHOWN: Final = re.compile(r"\b(\w+) as \1\b")
+"""What stubs have of Python: no parser is needed for that, which takes as long as ten modules."""
 
 
 def public_names(module: str, of: str | None = None) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__all__``, ``__getattr__`` and ``__dir__`` of a module that shows the public names of a package.
 
     ``of``: the package whose stub is read; default: ``module`` itself. Names are shown that the stub imports under
-    themselves, one a line: ``from tract_core.dims import Dim as Dim``. Modules that it imports from its own
+    themselves: ``from tract_core.api.dim import Dim as Dim``. Modules that it imports from its own
     package can be asked for and completed, and are no part of ``__all__``.
     """
     package = of or module
-    homes = {name: home for home, name in _SHOWN.findall(_stub(package))}
+    imports = _IMPORT.findall(_stub(package))
+    homes: dict[str, str] = {name: home for home, names in imports for name in _SHOWN.findall(names)}
 
     def find(name: str) -> Any:
         home = homes.get(name)
