@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "plugins/tract_cpu/tests"))
 
-from linked_objects import LinkedObject, same
+from linked_objects import linked_by_llvm, same
 from tract_cpu.ahead.targets import target_named
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import of_this_machine
@@ -43,7 +43,7 @@ def test_a_network_is_near_float64_and_its_objects_are_the_runtime(path: Path) -
         for one, other in zip(results, wanted, strict=True):
             largest = float(np.abs(other).max(initial=0))
             np.testing.assert_allclose(one.astype("f8"), other, rtol=0, atol=found["allowed"] * max(largest, 1e-30))
-        linked = LinkedObject(found["objects"][target.name], target)
+        linked = linked_by_llvm(found["objects"][target.name], target)
         same(linked.run(*given), results)
 
 
