@@ -17,7 +17,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tract_core as tract
+from tract_core.cache import sources
 from tract_core.cache.cache import Cache
+from tract_core.limits import LoadLimits
 from tract_core.prepared import environment, recipe
 from tract_core.prepared.later import Later
 
@@ -34,7 +36,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("TRACT_PLANS", "1")
     monkeypatch.setenv("TRACT_CACHE", str(tmp_path / "caches"))
     monkeypatch.setattr(environment, "COARSE", -60.0)
-    monkeypatch.setattr(environment, "_BEGIN", float("inf"))
+    monkeypatch.setattr(sources, "_BEGIN", float("inf"))
     forget()
     yield tmp_path / "caches" / "tract"
     forget()
@@ -186,6 +188,28 @@ def test_what_a_kernel_refuses_is_told_as_before(tmp_path: Path) -> None:
         texts.append(str(error.value))
     assert texts[0] == texts[1]
     assert "40" in texts[0]
+
+
+def test_a_plan_with_a_deadline_has_its_own_nodes(tmp_path: Path) -> None:
+    path, limits = saved(tmp_path, product()), LoadLimits(run_deadline_s=60)
+    x = {"x": np.ones((3, 64), np.float32)}
+    first, again = (tract.onnx().load(path, limits=limits).into_model().into_runnable("cpu") for _ in range(2))
+    plan: Any = again.plan
+    assert plan is not first.plan
+    assert plan.whole is plan
+    assert same(again.run(x), first.run(x))
+
+
+def test_what_was_kept_of_another_version_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, x = saved(tmp_path, product()), {"x": np.ones((3, 64), np.float32)}
+    wanted = prepared(path).run(x)
+    forget()
+
+    def fails(*_: object) -> None:
+        raise ValueError("zip() argument 2 is longer than argument 1")
+
+    monkeypatch.setattr("tract_core.prepared.records.read", fails)
+    assert same(prepared(path).run(x), wanted)
 
 
 def test_what_does_not_fit_is_told_as_before(tmp_path: Path) -> None:

@@ -59,18 +59,27 @@ _NOTED: ContextVar[Sizes | None] = ContextVar("noted", default=None)
 
 @contextmanager
 def noting_files() -> Generator[Sizes]:
-    """Inside, the files that are mapped are noted: those of a model, with all that lies beside it."""
+    """Inside, the files that are mapped are noted: those of a model, with all that lies beside it.
+
+    What is noted in such a block inside another is noted in both.
+    """
     noted: Sizes = {}
     token = _NOTED.set(noted)
     try:
         yield noted
     finally:
         _NOTED.reset(token)
+        outer = _NOTED.get()
+        if outer is not None:
+            outer.update(noted)
 
 
 def is_one_file(path: Path, noted: Sizes) -> bool:
     """Whether a model was read from this file and from no other."""
-    status = os.stat(path)
+    try:
+        status = os.stat(path)
+    except OSError:  # it is gone by now
+        return False
     return list(noted) == [(status.st_dev, status.st_ino)]
 
 

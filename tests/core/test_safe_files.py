@@ -10,7 +10,7 @@ import pytest
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
-from tract_core.safe_files import map_path, plain_file_below, resolve_below
+from tract_core.safe_files import map_path, noting_files, plain_file_below, resolve_below
 
 
 @pytest.fixture
@@ -55,6 +55,17 @@ def test_a_link_that_is_put_there_later_is_not_followed(folder: Path) -> None:
     (folder / "below" / "f").symlink_to("../../secret")
     with pytest.raises(OSError, match="symbolic links"), plain_file_below(found, path, "below/f"):
         pass
+
+
+def test_what_is_noted_inside_is_noted_outside_too(folder: Path, tmp_path: Path) -> None:
+    with noting_files() as outer:
+        map_path(folder / "below" / "f", DEFAULT_LIMITS)
+        with noting_files() as inner:
+            map_path(tmp_path / "secret", DEFAULT_LIMITS)
+        map_path(tmp_path / "secret", DEFAULT_LIMITS)
+    map_path(folder / "below" / "f", DEFAULT_LIMITS)
+    assert sorted(outer.values()) == [6, 7]
+    assert list(inner.values()) == [6]
 
 
 def test_what_is_mapped(folder: Path) -> None:

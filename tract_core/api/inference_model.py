@@ -117,6 +117,7 @@ class InferenceModel(Handle["core.InferenceModel"], Interface):
         Raises ModelError, listing every node that cannot be typed and why.
         """
         told: list[str] = []
+        """What is warned of here, although the model is only made later: then nobody is warned again."""
 
         def into_typed(model: core.InferenceModel) -> TypedModel:
             model.has_warned = model.has_warned or bool(told)

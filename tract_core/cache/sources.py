@@ -8,7 +8,7 @@ for that.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -16,7 +16,7 @@ from time import time
 from typing import Final
 
 from tract_core.cache.cache import ONLY_HERE, Key, cache_here
-from tract_core.digests import blake2b
+from tract_core.digests import blake2b, digest_of
 
 NUMBERS: Final = count()
 """For whatever only this process can tell from everything else."""
@@ -31,9 +31,8 @@ def digest_of_sources(path: Path) -> str:
     Where one is younger than this process, nobody can tell whether it is what was imported.
     """
     try:
-        files = sorted(_files(str(path)) if path.is_dir() else [(str(path), path.stat())])
-        # An installer may link a file that is older than what it replaces.
-        if not all(max(found.st_mtime, found.st_ctime) < _BEGIN for _, found in files):
+        files = sorted(files_at(str(path), ".py"))
+        if not are_settled(files):
             return f"{ONLY_HERE}{next(NUMBERS)}"
         key = Key(_digest_of_listing(path, files), True)
         kept = cache_here().get(key)
@@ -45,24 +44,39 @@ def digest_of_sources(path: Path) -> str:
     return kept.decode()
 
 
-def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The Python files in a folder and below it."""
-    with os.scandir(folder) as entries:
+Files = Sequence[tuple[str, os.stat_result]]
+"""Paths, and what the system says of the files there."""
+
+
+def are_settled(files: Files) -> bool:
+    """Whether all are older than this process, and so what it has imported or will import.
+
+    An installer may link a file that is older than what it replaces, so that both times count.
+    """
+    return all(max(found.st_mtime, found.st_ctime) < _BEGIN for _, found in files)
+
+
+def files_at(place: str, *endings: str) -> Iterator[tuple[str, os.stat_result]]:
+    """A file; or the files of a folder, and below it, whose names end so, but for what Python compiles itself."""
+    if not os.path.isdir(place):
+        yield place, os.stat(place)
+        return
+    with os.scandir(place) as entries:
         for entry in entries:
-            if entry.is_dir():
-                yield from _files(entry.path)
-            elif entry.name.endswith(".py"):
+            if entry.name.endswith(endings):
                 yield entry.path, entry.stat()
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from files_at(entry.path, *endings)
 
 
-def _digest_of_listing(path: Path, files: list[tuple[str, os.stat_result]]) -> str:
+def _digest_of_listing(path: Path, files: Files) -> str:
     listed = [
         (file, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino) for file, found in files
     ]
-    return blake2b(f"sources {path}: {listed}".encode("utf-8", "surrogateescape"), digest_size=20).hexdigest()
+    return digest_of(f"sources {path}: {listed}")
 
 
-def _digest_of_contents(path: Path, files: list[tuple[str, os.stat_result]]) -> str:
+def _digest_of_contents(path: Path, files: Files) -> str:
     state = blake2b(digest_size=16)
     for file, _ in files:
         content = Path(file).read_bytes()

@@ -17,10 +17,11 @@ from typing import Final
 
 from tract_core.cache.cache import Cache, Key, cache_here
 from tract_core.cache.eviction import PLAN
-from tract_core.digests import blake2b
+from tract_core.cache.sources import are_settled, files_at
+from tract_core.digests import blake2b, digest_of
 from tract_core.frozen import frozen
 from tract_core.plugins.refreshed import times_refreshed
-from tract_core.prepared.records import read, written
+from tract_core.prepared.records import found_in, keep_in
 
 VARIABLE: Final = "TRACT_PLANS"
 """The variable that is ``0`` where no prepared models are to be kept or used."""
@@ -30,9 +31,6 @@ CHECKS: Final = ("TRACT_CHECK_PATCHES", "TRACT_CHECK_PROGRAMS")
 
 COARSE: Final = 2.0
 """Seconds within which a file may change without its time telling it: some file systems count so coarsely."""
-
-_BEGIN: Final = time()
-"""When this process began, about: what is younger may not be what it has imported."""
 
 
 @frozen
@@ -88,18 +86,16 @@ def _here() -> _Here:
 @cache
 def _environment(here: _Here) -> Environment | None:
     found = _installed(here) or _looked_for(here)
-    files = sorted(file for package in found.packages for file in _files(package))
-    if any(max(status.st_mtime, status.st_ctime) >= _BEGIN for _, status in files):
-        return None  # an installer may have put it there after something was imported
+    files = sorted(file for package in found.packages for file in files_at(package, ".py", ".json"))
+    if not are_settled(files):
+        return None
     listed = (f"{file} {one.st_size} {one.st_mtime_ns} {one.st_ctime_ns} {one.st_ino}" for file, one in files)
-    return Environment(_digest(found.digest, here[1], *listed))
+    return Environment(digest_of(found.digest, here[1], *listed))
 
 
 @cache
 def _installed(here: _Here) -> Installed | None:
-    key = _key_of_installed(here)
-    content = here[2].mapped(key)
-    found = None if content is None else read(key.file, content)
+    found = found_in(here[2], _key_of_installed(here))
     return found if isinstance(found, Installed) else None
 
 
@@ -117,8 +113,7 @@ def _looked_for(here: _Here) -> Installed:
         {name: offer.loader for name, offer in runtimes.items()},
         default_name(runtimes),
     )
-    key = _key_of_installed(here)
-    here[2].put_parts(key, written(key.file, found))
+    keep_in(here[2], _key_of_installed(here), found)
     return found
 
 
@@ -128,7 +123,7 @@ def _key_of_installed(here: _Here) -> Key:
 
 @cache
 def _digest_of_installed(here: _Here) -> str:
-    return _digest(sys.version, *_system(), *_distributions(here[0]))
+    return digest_of(sys.version, *_system(), *_distributions(here[0]))
 
 
 def _system() -> tuple[str, ...]:
@@ -167,25 +162,8 @@ def _packages(path: tuple[str, ...]) -> Iterator[str]:
             yield places[0]
 
 
-def _files(place: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The Python files at a place, and below it."""
-    if place.endswith(".py"):
-        yield place, os.stat(place)
-        return
-    with os.scandir(place) as entries:
-        for entry in entries:
-            if entry.name.endswith((".py", ".json")):
-                yield entry.path, entry.stat()
-            elif entry.is_dir() and entry.name != "__pycache__":
-                yield from _files(entry.path)
-
-
-def _digest(*texts: str) -> str:
-    return blake2b("\0".join(texts).encode("utf-8", "surrogateescape"), digest_size=20).hexdigest()
-
-
 def _key(*texts: str) -> Key:
-    return Key(_digest(*texts), True, PLAN)
+    return Key(digest_of(*texts), True, PLAN)
 
 
 def digest_of_file(path: Path) -> str | None:
@@ -199,13 +177,12 @@ def digest_of_file(path: Path) -> str | None:
         return None
     told = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     key, where = _key("file", repr(told)), cache_here()
-    content = where.mapped(key)
-    found = None if content is None else read(key.file, content)
+    found = found_in(where, key)
     if found is None:
         with path.open("rb") as file:
             digest = blake2b(digest_size=20)
             while piece := file.read(1 << 20):
                 digest.update(piece)
         found = digest.hexdigest()
-        where.put_parts(key, written(key.file, found))
+        keep_in(where, key, found)
     return found

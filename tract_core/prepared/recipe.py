@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from tract_core.cache.cache import cache_here
-from tract_core.digests import blake2b
+from tract_core.digests import digest_of
 from tract_core.frozen import frozen
 from tract_core.limits import LoadLimits
 from tract_core.prepared.environment import Environment, digest_of_file, environment
-from tract_core.prepared.records import read, written
+from tract_core.prepared.records import found_in, written
 
 _PLAIN: Final = (str, int, float, type(None), LoadLimits)
 """What a step may be made with: values that are equal where they look equal."""
@@ -45,7 +45,7 @@ class Recipe:
         """The recipe with one more step: what was done, and with which values; ``None`` where these cannot be told."""
         if not all(isinstance(one, _PLAIN) for one in step):
             return None
-        return replace(self, digest=_digest(self.digest, repr(step)))
+        return replace(self, digest=digest_of(self.digest, repr(step)))
 
     def telling(self, value: Any = None) -> Recipe:
         """The recipe, which has come as far as this. ``value``: what is said of what it gave."""
@@ -53,12 +53,7 @@ class Recipe:
 
     def found(self) -> Told | None:
         """What another process found who came as far as this, and kept a plan in the end."""
-        key = self.environment.key(self.digest)
-        content = cache_here().mapped(key)
-        try:
-            found = None if content is None else read(key.file, content)
-        except Exception:
-            return None
+        found = found_in(cache_here(), self.environment.key(self.digest))
         return found if isinstance(found, Told) else None
 
     def keep(self, value: Any) -> None:
@@ -66,7 +61,7 @@ class Recipe:
         keys = [(self.environment.key(digest), told) for digest, told in (*self.told, (self.digest, Told(value)))]
         try:
             files = [(key, written(key.file, told)) for key, told in keys]
-        except Exception:
+        except Exception:  # operators of others may hold anything; then the model is prepared again, as before
             return
         for key, parts in reversed(files):  # who finds the first step finds the others too
             if not cache_here().put_parts(key, parts):
@@ -89,8 +84,4 @@ def recipe_of_file(path: Path, format_name: str | None, options: Mapping[str, An
     given = [f"{name}={value!r}" for name, value in sorted(options.items()) if isinstance(value, _PLAIN)]
     if len(given) < len(options):
         return None
-    return Recipe(here, _digest("load", content, path.name, repr(format_name), *given))
-
-
-def _digest(*texts: str) -> str:
-    return blake2b("\0".join(texts).encode("utf-8", "surrogateescape"), digest_size=20).hexdigest()
+    return Recipe(here, digest_of("load", content, path.name, repr(format_name), *given))

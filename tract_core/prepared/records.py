@@ -23,6 +23,7 @@ from tract_core.digests import blake2b
 from tract_core.prepared.later import Later
 
 if TYPE_CHECKING:
+    from tract_core.cache.cache import Cache, Key
     from tract_core.plugins.keys import Array
 
 ALIGNMENT: Final = 64
@@ -37,6 +38,20 @@ _SIZES: Final = Struct("<qq")
 """The bytes of the head, and how many of them are the list of its sections and arrays."""
 
 Part = bytes | memoryview
+
+
+def found_in(cache: Cache, key: Key) -> Any:
+    """What is kept under a key; ``None`` for nothing, and for what cannot be unpickled, whatever is wrong with it."""
+    content = cache.mapped(key)
+    try:
+        return None if content is None else read(key.file, content)
+    except Exception:  # classes that have other fields by now, a plugin that is gone: what was kept is made anew
+        return None
+
+
+def keep_in(cache: Cache, key: Key, value: object) -> bool:
+    """Keep something under a key, if there is room for it: whether others find it now. Raises what pickling does."""
+    return cache.put_parts(key, written(key.file, value))
 
 
 def written(name: str, value: object) -> list[Part]:

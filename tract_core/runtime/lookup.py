@@ -38,7 +38,7 @@ def find_known(name: str, options: Mapping[str, Any], places: Places) -> Runtime
         return runtime if runtime.why_unusable() is None else None
     except InputError:
         raise
-    except Exception:
+    except Exception:  # it comes from a plugin, and `find_runtime` says which
         return None
 
 

@@ -74,10 +74,7 @@ class CpuPlan:
         winograd: bool = True,
     ) -> None:
         """``known``: symbols of models around, whose values every run is given. ``winograd``: as in `Lowering`."""
-        with LOCK:  # a fork waits: what one thread has begun to import, a child would wait for
-            from tract_cpu.details import Details  # the compiler, for plans that are not kept
-
-        details = Details.of(model, Target(isa, threads, known, winograd))
+        details = _details().of(model, Target(isa, threads, known, winograd))
         self._begin(details.target, details.ready, library_of(isa).addresses(details.codes))
         self._details = already(details)
 
@@ -98,7 +95,7 @@ class CpuPlan:
             lambda: CpuPlan(model(), target.isa, target.threads, target.known, winograd=target.winograd)
         )
         if found is not None:
-            plan._details = Later(lambda: _details(found.value, target, ready))
+            plan._details = Later(lambda: _details()(found.value, target, ready.layout))
         return plan
 
     def _begin(self, target: Target, ready: Ready, addresses: Sequence[int]) -> None:
@@ -381,11 +378,12 @@ class CpuPlan:
             self._idle.append(execution)
 
 
-def _details(found: Planned, target: Target, ready: Ready) -> Details:
-    with LOCK:
+def _details() -> type[Details]:
+    """The class, which is imported with the compiler, where a plan is not kept, or its nodes are looked at."""
+    with LOCK:  # a fork waits: what one thread has begun to import, a child would wait for
         from tract_cpu.details import Details
 
-    return Details(found, target, ready.layout)
+    return Details
 
 
 def _watched(execution: Execution) -> AbstractContextManager[object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,11 @@ class Ready:
     lasts: bool
     kept: tuple[Kept, ...]
     stages: tuple[frozenset[str], ...]
+
+    @property
+    def needs_nodes(self) -> bool:
+        """Whether turns may look at nodes: the host has a part, a kernel may refuse, or one is told when time is up."""
+        return not self.is_one_call or any(self.layout.may_refuse) or self.turn.seconds < inf
 
     @property
     def functions(self) -> tuple[FunctionName, ...]:

@@ -70,10 +70,8 @@ class CpuRuntime:
         return repr((self.target(), caches()))
 
     def kept(self, plan: CpuPlan) -> object:
-        """What is kept of a plan: what turns need; with all of its nodes where the host has a part in them."""
-        ready = plan.ready
-        needs_nodes = not ready.is_one_call or any(ready.layout.may_refuse)
-        return ready, already(plan.details.found) if needs_nodes else None
+        """What is kept of a plan: what turns need; with all of its nodes where they may look at these."""
+        return plan.ready, already(plan.details.found) if plan.ready.needs_nodes else None
 
     def restored(self, kept: tuple[Ready, Later[Planned] | None], model: Callable[[], TypedModel]) -> CpuPlan | None:
         """The plan that this was kept of; ``None`` where code that it needs is not kept any more."""

@@ -221,7 +221,7 @@ def test_tiles_of_bf16_sum_first_and_second_products_apart() -> None:
     sums[0, 0] = 1
     # First ones: 2**24, and 1 is lost; second ones: 1, 2, 2; together 2**24 + 2, and 1 more is a tie.
     assert meanings.tiles(dot, left, right, sums)[0, 0] == 2.0**24 + 4
-    assert meanings.tiles(dot, left, right, sums)[1:].any() == False  # noqa: E712 # zeros
+    assert not meanings.tiles(dot, left, right, sums)[1:].any()
 
 
 def test_what_both_products_of_the_least_integers_are() -> None:
