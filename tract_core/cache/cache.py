@@ -217,9 +217,9 @@ def _digest(key: Key, code: bytes) -> bytes:
 
 def _tell_of_folder(folder: Path | None, why: Distrusted) -> None:
     _tell(
-        f"compiled kernels are not kept: others may write to {str(why.where)!r} ({why.problem}), and what is kept in "
-        f"{str(folder)!r} is executed (hint: chmod go-w and 'tract cache clear', or another folder in {VARIABLE}; "
-        f"{VARIABLE}=0 keeps none)"
+        f"compiled kernels and prepared models are not kept: others may write to {str(why.where)!r} ({why.problem}), "
+        f"and what is kept in {str(folder)!r} is executed (hint: chmod go-w and 'tract cache clear', or another folder "
+        f"in {VARIABLE}; {VARIABLE}=0 keeps none)"
     )
 
 
