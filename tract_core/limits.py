@@ -89,9 +89,12 @@ class Budget:
 
     def node(self, count: int = 1) -> None:
         """Nodes are looked at or made. Raises LimitExceeded when there are too many, or when time is up."""
-        self.has_room_for(count)
         self._nodes += count
-        self.time()
+        if self._nodes > self.limits.max_nodes:
+            self._nodes -= count
+            self.has_room_for(count)
+        if monotonic() >= self._until:
+            self.time()
 
     def has_room_for(self, count: int) -> None:
         """So many nodes are to come at least. Raises LimitExceeded when they are too many."""

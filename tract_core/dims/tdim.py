@@ -33,18 +33,19 @@ class TDim:
     It has no truth value and no order: DimError and TypeError say so.
     """
 
-    __slots__ = ("_hash", "constant", "terms")
+    __slots__ = ("_hash", "_symbols", "_text", "constant", "terms")
 
     terms: Mapping[Monomial, int]
     """The factor of each product, none 0, in the order in which they were first written; never empty."""
     constant: int
-    _hash: int | None
+    _hash: int  # this and those below: found when they are first asked for
+    _text: str
+    _symbols: frozenset[str]
 
     def __init__(self, terms: Mapping[Monomial, int], constant: int) -> None:
         """For this package: ``terms`` are in canonical form, not empty, and not changed afterwards."""
         _keep(self, "terms", terms)
         _keep(self, "constant", constant)
-        _keep(self, "_hash", None)
 
     def __add__(self, other: Dim) -> Dim:
         if type(other) is TDim:
@@ -112,9 +113,11 @@ class TDim:
         return self.constant == other.constant and (self.terms is other.terms or self.terms == other.terms)
 
     def __hash__(self) -> int:
-        if self._hash is None:
+        try:
+            return self._hash
+        except AttributeError:
             _keep(self, "_hash", hash((frozenset(self.terms.items()), self.constant)))
-        return self._hash or 0
+            return self._hash
 
     def __bool__(self) -> NoReturn:
         raise DimError(
@@ -124,7 +127,7 @@ class TDim:
 
     def __index__(self) -> int:
         raise DimError(
-            f"{self} is not a number yet: it depends on {', '.join(sorted(_names(self)))}",
+            f"{self} is not a number yet: it depends on {', '.join(sorted(self.symbols))}",
             hint="give its symbols values: evaluate(size, {'S': 12})",
         )
 
@@ -146,8 +149,21 @@ class TDim:
     def __deepcopy__(self, memo: object) -> TDim:
         return self
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of all symbols in it, at any depth."""
+        try:
+            return self._symbols
+        except AttributeError:
+            _keep(self, "_symbols", frozenset(_names(self)))
+            return self._symbols
+
     def __str__(self) -> str:
-        return format_sum(self.terms, self.constant)
+        try:
+            return self._text
+        except AttributeError:
+            _keep(self, "_text", format_sum(self.terms, self.constant))
+            return self._text
 
     def __repr__(self) -> str:
         return f"TDim({str(self)!r})"

@@ -46,6 +46,8 @@ class Theory:
         self._mentions: Mentions = {}
         """For each symbol, the sums with bounds and the operations with something in their place that mention it."""
         self._simplified: dict[TDim, Dim] = {}
+        self.found: dict[Any, Any] = {}
+        """What others made of what is known, under keys of theirs. It is gone when anything is learned."""
         self._fixed: list[str] = []
         """Symbols for which one value is left, and which it has not replaced yet."""
         self._replacing = False
@@ -71,7 +73,7 @@ class Theory:
 
     def simplify_but(self, dim: Dim, names: frozenset[str]) -> Dim:
         """`simplify`, but these symbols stay."""
-        if isinstance(dim, int) or names.isdisjoint(symbols_of(dim)):
+        if not names or isinstance(dim, int) or names.isdisjoint(dim.symbols):
             return self.simplify(dim)
         return self._rewritten(dim, names)
 
@@ -175,6 +177,7 @@ class Theory:
     def _changed(self) -> None:
         self.version += 1
         self._simplified.clear()
+        self.found.clear()
         self._known.forget_found()
 
     def _rewritten(self, dim: Dim, but: frozenset[str]) -> Dim:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from tract_core.dims.atoms import BOOLEAN, Atom, Factor, Kind, Monomial
 from tract_core.dims.build import broadcast, rebuild
@@ -12,6 +12,8 @@ from tract_core.dims.known import NOTHING, KnownSizes, single_atom
 from tract_core.dims.remainder import without_whole_divisions
 from tract_core.dims.tdim import Dim, TDim, factor_dim
 from tract_core.errors import DimError
+
+_NO_NAMES: Final = frozenset[str]()
 
 
 def is_symbolic(dim: Dim) -> bool:
@@ -26,16 +28,7 @@ def is_one(dim: Dim) -> bool:
 
 def symbols_of(dim: Dim) -> frozenset[str]:
     """The names of all symbols in ``dim``."""
-    if isinstance(dim, int):
-        return frozenset()
-    names: set[str] = set()
-    for product in dim.terms:
-        for factor in product:
-            if isinstance(factor, str):
-                names.add(factor)
-            else:
-                names |= factor.symbols
-    return frozenset(names)
+    return dim.symbols if type(dim) is TDim else _NO_NAMES
 
 
 def comparisons_in(dim: Dim) -> Iterator[Atom]:

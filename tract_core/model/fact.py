@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
 from tract_core.data import Constant, DatumType, DType, SymbolicArray, Value
 from tract_core.data.containers import compatible_types, meet_types, substitute_in_type, symbols_in_type
-from tract_core.dims import Dim, TDim, is_symbolic, product, same_dim, substitute, symbols_of
+from tract_core.dims import Dim, TDim, is_symbolic, product, same_dim, substitute
 from tract_core.errors import FactError, LimitExceeded
 from tract_core.frozen import frozen
 from tract_core.limits import MAX_SIZE, limits_now
+
+_NO_SYMBOLS: Final = frozenset[str]()
 
 
 @runtime_checkable
@@ -52,10 +54,14 @@ class ShapeFact(tuple[Dim, ...]):
 
     def symbols(self) -> frozenset[str]:
         """Names of all symbols in it."""
-        return frozenset[str]().union(*(symbols_of(dim) for dim in self))
+        if TDim not in map(type, self):
+            return _NO_SYMBOLS
+        return _NO_SYMBOLS.union(*[dim.symbols for dim in self if type(dim) is TDim])
 
     def same(self, other: Iterable[Dim]) -> bool | None:
         """Whether two shapes agree; ``None`` when that depends on the value of a symbol."""
+        if self is other:
+            return True
         other = tuple(other)
         if len(self) != len(other):
             return False
@@ -123,7 +129,9 @@ class TypedFact:
 
     def symbols(self) -> frozenset[str]:
         """Names of all symbols in the type, the shape and the value."""
-        found = self.shape.symbols() | symbols_in_type(self.datum_type)
+        found = self.shape.symbols()
+        if self.datum_type.__class__ is not DatumType:
+            found |= symbols_in_type(self.datum_type)
         return found | self.value.symbols() if isinstance(self.value, SymbolicArray) else found
 
     def without_value(self) -> TypedFact:
@@ -140,7 +148,7 @@ class TypedFact:
 
     def substitute(self, values: Mapping[str, Dim]) -> TypedFact:
         """With symbols replaced in type, shape and value."""
-        if not self.symbols() & values.keys():
+        if self.symbols().isdisjoint(values):
             return self
         shape = ShapeFact(substitute(dim, values) for dim in self.shape)
         value = self.value.substitute(values) if isinstance(self.value, SymbolicArray) else self.value

@@ -7,9 +7,10 @@ overlooked: an operator with a symbol in it would run without the symbol's value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -34,17 +35,23 @@ class _Kind(NamedTuple):
     again: _Again
 
 
-def leaves(value: object, whole: tuple[type, ...] = ()) -> Iterator[Any]:
+def leaves(value: object, whole: tuple[type, ...] = ()) -> list[Any]:
     """Every value inside ``value`` that holds no others, in order. Those of the classes ``whole`` are not entered.
 
     Raises FactError for a container that is none of those above.
     """
-    kind = _kind(type(value))
+    found: list[Any] = []
+    _gather(value, whole, found)
+    return found
+
+
+def _gather(value: object, whole: tuple[type, ...], found: list[Any]) -> None:
+    kind = _kind(value.__class__)
     if kind is None or isinstance(value, whole):
-        yield value
+        found.append(value)
         return
     for part in kind.parts(value):
-        yield from leaves(part, whole)
+        _gather(part, whole, found)
 
 
 def changed(value: T, change: Callable[[Any], Any], whole: tuple[type, ...] = ()) -> T:
@@ -52,14 +59,15 @@ def changed(value: T, change: Callable[[Any], Any], whole: tuple[type, ...] = ()
 
     ``whole``, and what is raised: as for `leaves`.
     """
-    kind = _kind(type(value))
+    kind = _kind(value.__class__)
     if kind is None or isinstance(value, whole):
         return change(value)
     before = kind.parts(value)
     after = [changed(part, change, whole) for part in before]
-    if all(new is old for new, old in zip(after, before, strict=True)):
-        return value
-    return kind.again(value, after)
+    for new, old in zip(after, before, strict=True):
+        if new is not old:
+            return kind.again(value, after)
+    return value
 
 
 def parts_of(value: object) -> Sequence[Any] | None:
@@ -84,9 +92,9 @@ def _kind(kind: Any) -> _Kind | None:
     if issubclass(kind, _PLAIN):
         return None
     if is_dataclass(kind):
-        return _Kind(_values, _replaced)
+        return _Kind(_reader(_names(kind)), _replaced)
     if issubclass(kind, tuple):
-        return _Kind(_elements, _tuple_of)
+        return _Kind(tuple, _tuple_of)
     if kind in (list, set, frozenset):
         return _Kind(_elements, _collection_of)
     if kind in (dict, MappingProxyType):
@@ -99,8 +107,9 @@ def _kind(kind: Any) -> _Kind | None:
     return None
 
 
-def _values(value: Any) -> list[Any]:
-    return [getattr(value, name) for name in field_names(value)]
+def _reader(names: tuple[str, ...]) -> _Parts:
+    """What reads these attributes of an object."""
+    return attrgetter(*names) if len(names) > 1 else lambda value: tuple([getattr(value, name) for name in names])
 
 
 def _replaced(value: Any, parts: Sequence[Any]) -> Any:

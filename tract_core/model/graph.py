@@ -66,6 +66,8 @@ class Node(Generic[FactT, OpT_co]):
 
     def outlets(self) -> list[OutletId]:
         """The identifiers of the node's outputs, in order."""
+        if len(self.outputs) == 1:  # as nearly always
+            return [OutletId(self.id)]
         return [OutletId(self.id, slot) for slot in range(len(self.outputs))]
 
     def __str__(self) -> str:
@@ -110,11 +112,12 @@ class Graph(Generic[FactT, OpT]):
         Raises GraphError for an unknown input, and for a name that cannot be shown (`tract_core.texts`).
         """
         count_node()
-        node = Node(len(self.nodes), self.unique_name(name), op, list(inputs), [Outlet(fact) for fact in facts])
+        number, name = len(self.nodes), self.unique_name(name)
+        node = Node(number, name, op, list(inputs), [Outlet(fact) for fact in facts])
         for slot, outlet in enumerate(node.inputs):
-            self.outlet(outlet).successors[InletId(node.id, slot)] = None
+            self.outlet(outlet).successors[InletId(number, slot)] = None
         self.nodes.append(node)
-        self._ids.give(node.name, node.id)
+        self._ids.give(name, number)
         return node
 
     def unique_name(self, name: str) -> str:
@@ -164,15 +167,22 @@ class Graph(Generic[FactT, OpT]):
 
     def outlet(self, outlet: OutletId) -> Outlet[FactT]:
         """The outlet of that id. Raises GraphError when there is none."""
+        node, slot = outlet
         try:
-            if outlet.node >= 0 and outlet.slot >= 0:
-                return self.nodes[outlet.node].outputs[outlet.slot]
+            if node >= 0 and slot >= 0:
+                return self.nodes[node].outputs[slot]
         except IndexError:
             pass
         raise GraphError(f"no outlet {outlet}: the graph has {len(self.nodes)} nodes")
 
     def outlet_fact(self, outlet: OutletId) -> FactT:
-        """The fact of an outlet."""
+        """The fact of an outlet. Raises GraphError when there is none."""
+        node, slot = outlet
+        if node >= 0 and slot >= 0:
+            try:
+                return self.nodes[node].outputs[slot].fact
+            except IndexError:
+                pass
         return self.outlet(outlet).fact
 
     def set_outlet_fact(self, outlet: OutletId, fact: FactT) -> None:
@@ -206,7 +216,8 @@ class Graph(Generic[FactT, OpT]):
 
     def input_facts(self, node: Node[FactT, OpT]) -> list[FactT]:
         """The facts of a node's inputs, in order."""
-        return [self.nodes[outlet.node].outputs[outlet.slot].fact for outlet in node.inputs]
+        nodes = self.nodes
+        return [nodes[number].outputs[slot].fact for number, slot in node.inputs]
 
     def output_facts(self, node: Node[FactT, OpT]) -> list[FactT]:
         """The facts of a node's outputs, in order."""

@@ -60,10 +60,11 @@ class Learned:
 
     def follow(self, conditions: Mapping[Condition, str]) -> None:
         """Use what was added to the scope, and to the conditions."""
-        try:
-            self._follow_scope()
-        except _NEVER:  # between what is asserted now and a condition before
-            self._begin()
+        if self._scope.counts() != (self._asserted, self._defined):
+            try:
+                self._follow_scope()
+            except _NEVER:  # between what is asserted now and a condition before
+                self._begin()
         while self._followed < (count := len(conditions) if self._last is None else self._last):
             for condition in list(islice(conditions, self._followed, count)):
                 self._followed += 1

@@ -10,7 +10,7 @@ from tract_core.texts import steers
 
 def checked_name(name: str) -> str:
     """``name``, which may be shown as it is. Raises GraphError where it holds a character that steers a terminal."""
-    if steers(name):
+    if not name.isprintable() and steers(name):
         raise GraphError(
             f"the name {name[:80]!r} has a character that cannot be shown",
             hint="names are letters, digits and signs; tract_core.texts.printable escapes the others",

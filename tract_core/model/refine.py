@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from tract_core.data import SymbolicArray, value_of
 from tract_core.dims import Dim, TDim, is_symbolic, symbol, symbols_of
@@ -16,6 +16,8 @@ from tract_core.model.fields import changed
 from tract_core.model.graph import VACANT, OutletId
 from tract_core.model.substitute import substitute_in, symbols_announced
 from tract_core.model.typed import TypedModel, TypedNode
+
+_NO_SYMBOLS: Final = frozenset[str]()
 
 
 def refine_facts(model: TypedModel, old: OutletId, new: OutletId, readers: Iterable[int]) -> list[int]:
@@ -54,13 +56,18 @@ def simplify_sizes(model: TypedModel) -> list[int]:
     known = model.known
     if not known.version:
         return []  # sizes are simple when nothing is known
-    inputs = {outlet.node for outlet in model.inputs}
-    return [node.id for node in model.live_nodes() if node.id not in inputs and _simplify(model, node, known)]
+    version, inputs = known.version, {outlet.node for outlet in model.inputs}
+    nodes = [node for node in model.live_nodes() if node.id not in inputs]
+    before = model.simple_by(known)
+    found = [node.id for node in nodes if node.id >= before and _simplify(model, node, known)]
+    if model.known is known and known.version == version:  # else sizes got names on the way, which others mention
+        model.note_simple(known)
+    return found
 
 
 def _simplify(model: TypedModel, node: TypedNode, known: Theory) -> bool:
     """Whether anything in a node became simpler. What contradicts itself stays, and is told by the run."""
-    announced = symbols_announced(node.op) if node.op.announces else frozenset[str]()
+    announced = symbols_announced(node.op) if node.op.announces else _NO_SYMBOLS
 
     def simple(leaf: Any) -> Any:
         if isinstance(leaf, TDim):

@@ -334,8 +334,10 @@ def _is_read(model: TypedModel, node: TypedNode) -> bool:
 
     One that only stays because it binds a symbol is as simple as it can be.
     """
-    read = any(o.successors for o in node.outputs) or any(map(model.is_interface, node.outlets()))
-    return read or node.op.checks
+    for outlet in node.outputs:
+        if outlet.successors:
+            return True
+    return node.op.checks or any(map(model.is_interface, node.outlets()))
 
 
 def _constants_first(model: TypedModel) -> list[int]:
@@ -343,9 +345,11 @@ def _constants_first(model: TypedModel) -> list[int]:
 
     A rule that wants a constant so finds it computed.
     """
-    order = model.eval_order()
+    order, nodes = model.eval_order(), model.nodes
     given = {outlet.node for outlet in model.inputs}
     for node_id in order:
-        if any(outlet.node in given for outlet in model.nodes[node_id].inputs):
-            given.add(node_id)
+        for outlet in nodes[node_id].inputs:
+            if outlet[0] in given:
+                given.add(node_id)
+                break
     return [node_id for node_id in order if node_id not in given] + [node_id for node_id in order if node_id in given]

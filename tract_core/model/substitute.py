@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from tract_core.data import SymbolicArray
-from tract_core.dims import Dim, TDim, substitute, symbols_of
+from tract_core.dims import Dim, TDim, substitute
 from tract_core.model.fact import TypedFact
 from tract_core.model.fields import changed, field_names, leaves
 from tract_core.model.op import TypedOp
@@ -23,8 +23,8 @@ def symbols_in(value: object) -> frozenset[str]:
     """Names of all symbols that occur in an operator's fields, at any depth. Raises FactError as `leaves` does."""
     found = _NONE
     for leaf in leaves(value, _WHOLE):
-        if isinstance(leaf, TDim):
-            found |= symbols_of(leaf)
+        if leaf.__class__ is TDim:
+            found |= leaf.symbols
         elif isinstance(leaf, (SymbolicArray, TypedFact)):
             found |= leaf.symbols()
         elif isinstance(leaf, TypedGraph):

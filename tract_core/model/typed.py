@@ -50,6 +50,8 @@ class TypedModel(TypedGraph):
         super().__init__(symbols)
         self._registry = registry
         self.remarks: list[TractError] = []
+        self._simple: tuple[Theory, int, int] | None = None
+        """By which knowledge, of which version, all sizes of how many nodes are simple."""
 
     def __eq__(self, other: object) -> bool:
         """Whether both compute the same in the same way, whatever their nodes are called: see `same_model`."""
@@ -59,7 +61,8 @@ class TypedModel(TypedGraph):
         return outline(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_registry": None}  # tables do not travel: the other side has plugins of its own
+        # Tables do not travel: the other side has plugins of its own. What is known is found out again.
+        return {**self.__dict__, "_registry": None, "_simple": None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TypedModel:
         other = TypedModel(None, self._registry)
@@ -219,7 +222,7 @@ class TypedModel(TypedGraph):
         return outputs
 
     def _simplify(self, fact: TypedFact, announced: frozenset[str]) -> TypedFact:
-        shape = ShapeFact(self.simplified(dim, announced) if is_symbolic(dim) else dim for dim in fact.shape)
+        shape = ShapeFact([dim if dim.__class__ is int else self.simplified(dim, announced) for dim in fact.shape])
         return fact if shape == fact.shape else TypedFact(fact.datum_type, shape, fact.value)
 
     @property
@@ -227,14 +230,39 @@ class TypedModel(TypedGraph):
         """What is known of sizes: what follows from the assertions of the scope and from the conditions."""
         return self.conditions.known(self.symbols)
 
+    def simple_by(self, known: Theory) -> int:
+        """How many nodes, the first ones, have sizes that are as simple as what is ``known`` makes them."""
+        last = self._simple
+        return last[2] if last is not None and last[0] is known and last[1] == known.version else 0
+
+    def note_simple(self, known: Theory) -> None:
+        """Take down that the sizes of all nodes are as simple as what is ``known`` makes them."""
+        self._simple = known, known.version, len(self.nodes)
+
+    def compact(self) -> None:
+        """As for any graph."""
+        self._simple = None
+        super().compact()
+
+    def rewind(self, count: int) -> None:
+        """As for any graph."""
+        self._simple = None
+        super().rewind(count)
+
     def simplified(self, dim: Dim, announced: frozenset[str] = _NO_SYMBOLS, *, is_size: bool = True) -> Dim:
         """What equals ``dim`` in every run, as simple as is known, with names for what would be too long.
 
         ``announced``: symbols that the node is to bind, which stay in its facts. ``is_size``: whether it is the size of
         an axis, not a value that is computed with and that may be negative.
         """
-        simple = self.known.simplify_but(dim, announced)
-        return simple if symbols_of(simple) & announced else self.symbols.named(simple, self.known, is_size=is_size)
+        known = self.known
+        if announced or not is_size or dim.__class__ is int:
+            simple = known.simplify_but(dim, announced)
+            return simple if symbols_of(simple) & announced else self.symbols.named(simple, self.known, is_size=is_size)
+        simple = known.found.get(dim)
+        if simple is None:
+            simple = known.found[dim] = self.symbols.named(known.simplify(dim), known)
+        return simple
 
     def _value_of(self, op: TypedOp, inputs: Sequence[TypedFact], output: TypedFact) -> Value | None:
         if not inputs or not (output.datum_type.is_integer() or output.datum_type.is_bool()):
@@ -272,9 +300,9 @@ class TypedModel(TypedGraph):
     def eval_order(self, targets: Sequence[OutletId] | None = None) -> list[int]:
         """As for any graph, with the nodes that check something, or bind in a run what others or conditions mention."""
         wanted = list(self.outputs if targets is None else targets)
-        wanted += [OutletId(node.id) for node in self.live_nodes() if node.op.checks]
+        wanted += [OutletId(node.id) for node in self.nodes if node.op.checks]
         order = self.order_of_edges(wanted)
-        binders = [node for node in self.live_nodes() if node.op.announces]
+        binders = [node for node in self.nodes if node.op.announces]
         while binders:
             missing = self._unbound([self.nodes[node_id] for node_id in order])
             found = [node for node in binders if self.symbols_bound(node) & missing]

@@ -89,13 +89,14 @@ class Registry:
 
     def __getitem__(self, key: TableKey[K, V]) -> Table[K, V]:
         """The table of that key, filled from every plugin at the first question."""
-        table = self._tables.get(key.name)
-        if table is None:
+        try:
+            return self._tables[key.name]
+        except KeyError:
             with self._asking():
                 table = self._tables.get(key.name)
                 if table is None:
                     table = self._fill(key)
-        return cast("Table[K, V]", table)
+            return cast("Table[K, V]", table)
 
     def _fill(self, key: TableKey[K, V]) -> Table[K, V]:
         rival = None if key.rival is None else self[key.rival]

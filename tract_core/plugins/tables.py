@@ -236,7 +236,10 @@ class Table(Generic[K, V]):
         A newcomer's row for somebody else's operator, which already has an answer by a base class or in the rival
         table, is reported and not used.
         """
-        found = self._find(key)
+        try:
+            found = self._found[key]
+        except KeyError:
+            found = self._find(key)
         while found is not None and found.value.__class__ is DeferredRow:
             self._import(found.value)
             found = self._find(key)

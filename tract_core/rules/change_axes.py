@@ -113,7 +113,7 @@ def _change(model: TypedModel, node: TypedNode) -> AxisOp | None:
     """The operator on axes in front of ``node``, if it can be taken away from all inputs."""
     found: AxisOp | None = None
     for outlet in node.inputs:
-        producer = model.nodes[outlet.node].op
+        producer = model.nodes[outlet[0]].op
         if isinstance(producer, AxisOp) and model.outlet_fact(outlet).rank == node.outputs[0].fact.rank:
             found = producer
             break

@@ -32,10 +32,8 @@ VIEWS: Final = "tract_core.ops.axis:AxisOp", "tract_core.ops.slice:Slice"
 @rewrites(ANY_OP)
 def known_value(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
     """A node whose value is known -> `Const`; not for sizes of another type than i64, or that only a run tells"""
-    if isinstance(op, (Const, TypedSource)) or len(node.outputs) != 1:
-        return None
     value = node.outputs[0].fact.value
-    if value is None or not op.pure:
+    if value is None or not op.pure or isinstance(op, (Const, TypedSource)) or len(node.outputs) != 1:
         return None
     if isinstance(value, SymbolicArray):
         is_i64 = node.outputs[0].fact.datum_type is DatumType.I64
@@ -47,16 +45,16 @@ def known_value(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | Non
 @rewrites(ANY_OP)
 def fold_constants(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
     """A pure node that reads constants only -> `Const`, unless that takes much more memory than the constants"""
-    if not op.pure or (op.unpacks and _takes_more(model, node)):
-        return None
-    if not node.inputs or len(node.outputs) != 1 or not _of_arrays(node.outputs[0].fact.datum_type):
-        return None
     values: list[Constant] = []
-    for outlet in node.inputs:
-        value = model.nodes[outlet.node].outputs[outlet.slot].fact.value
+    for number, slot in node.inputs:  # what nearly always says no comes first
+        value = model.nodes[number].outputs[slot].fact.value
         if not isinstance(value, Constant):
             return None
         values.append(value)
+    if not op.pure or (op.unpacks and _takes_more(model, node)):
+        return None
+    if not values or len(node.outputs) != 1 or not _of_arrays(node.outputs[0].fact.datum_type):
+        return None
     in_budget = _within_budget(model, node)
     if not (in_budget or _gives_a_view(op)) or (in_budget and not _take_budget(model, node)):
         return None

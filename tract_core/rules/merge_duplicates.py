@@ -28,6 +28,8 @@ def merge_duplicates(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch 
     Readers are sorted by what they compute, never compared with one another, so that many take little longer each.
     Constants are read only where everything else is the same.
     """
+    if len(node.outputs) == 1 and len(node.outputs[0].successors) < 2:
+        return None  # as nearly always
     unknown = [outlet for outlet in node.outputs if outlet.fact.value is None]
     ids = dict.fromkeys(inlet.node for outlet in unknown for inlet in outlet.successors)
     if len(ids) < 2:
