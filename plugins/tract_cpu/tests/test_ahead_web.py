@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_networks import WORKLOADS, Workload, small_network
+from exact import exact_outputs
 from portable_models import EXAMPLES
+from test_dots import SHORT, values
+from test_tile_conv import conv
 from tract_cpu.ahead.object_file import compile_model
 from tract_cpu.ahead.script import script_text
-from tract_cpu.ahead.targets import SIMD128, target_named
+from tract_cpu.ahead.targets import SIMD128, WASM, target_named
 from tract_cpu.ahead.wasm import module_of
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import portable
@@ -23,6 +26,7 @@ from tract_llvm.isa import portable
 from tract_core.errors import Unsupported
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.ops.conv import Conv, reference
 from tract_core.ops.gather import Gather
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="wants node")
@@ -50,9 +54,19 @@ for (const [turn, names] of JSON.parse(fs.readFileSync("turns.json")).entries())
 Turn = Sequence[np.ndarray]
 
 
-def run(model: TypedModel, turns: Sequence[Turn], folder: Path) -> list[list[np.ndarray] | str]:
+RELAXED = "wasm32+relaxed-simd"
+RELAXED_FLAG = "--experimental-wasm-relaxed-simd"
+"""What versions of node before 21 want."""
+
+
+def flags() -> list[str]:
+    said = subprocess.run(["node", "--v8-options"], capture_output=True, text=True, check=True).stdout
+    return [RELAXED_FLAG] if RELAXED_FLAG in said else []
+
+
+def run(model: TypedModel, turns: Sequence[Turn], folder: Path, target: str = WASM) -> list[list[np.ndarray] | str]:
     """What the module gives in each turn, or the message of its error."""
-    found = compile_model(model, target_named("wasm32"), "model")
+    found = compile_model(model, target_named(target), "model")
     (folder / "model.wasm").write_bytes(module_of(found.code, ["model_start", "model_run"]))
     (folder / "model.mjs").write_text(script_text(found, "model.wasm"))
     (folder / "run.mjs").write_text(RUN)
@@ -63,7 +77,7 @@ def run(model: TypedModel, turns: Sequence[Turn], folder: Path) -> list[list[np.
         for number, array in enumerate(arrays):
             (folder / f"{turn}.{number}.in").write_bytes(np.ascontiguousarray(array).tobytes())
     (folder / "turns.json").write_text(json.dumps(names))
-    subprocess.run(["node", "run.mjs"], cwd=folder, check=True, timeout=120)
+    subprocess.run(["node", *(flags() if target == RELAXED else []), "run.mjs"], cwd=folder, check=True, timeout=120)
     return [_given(folder, turn, [fact for _, fact in found.arrays[found.inputs :]]) for turn in range(len(turns))]
 
 
@@ -128,3 +142,34 @@ def test_an_object_that_wants_a_function_is_told_by_name() -> None:
     code = b"\0asm\1\0\0\0" + bytes([2, len(imports)]) + imports
     with pytest.raises(Unsupported, match=r"the object wants a function env\.memset"):
         module_of(code, [])
+
+
+@pytest.mark.parametrize("name", ["MobileNetV2", "BERT-base", "LSTM"])
+def test_relaxed_instructions_are_near_float64(name: str, tmp_path: Path) -> None:
+    workload = next(one for one in WORKLOADS if one.name == name)
+    typed, given = small_network(workload)
+    network = workload.build(**workload.small)
+    (found,) = run(typed, [given], tmp_path, RELAXED)
+    for one, other in zip(found, exact_outputs(network.model, network.inputs).values(), strict=True):
+        assert np.abs(one - other).max() <= 1e-5 * np.abs(other).max()
+
+
+@pytest.mark.parametrize("target", [WASM, RELAXED])
+def test_convolutions_of_bytes_are_exact(target: str, tmp_path: Path) -> None:
+    for number, (left, right) in enumerate((("u1", "i1"), ("i1", "u1"))):
+        weights, bias = values(right, (7, 9, 3, 3), 0), values("i4", (7,), 1) >> 4
+        model = conv(f"1,9,6,6,{SHORT[left]}", weights, bias, stride=2)
+        x, folder = values(left, (1, 9, 6, 6), 2), tmp_path / str(number)
+        folder.mkdir()
+        (found,) = run(model, [[x]], folder, target)
+        op = next(node.op for node in model.nodes if isinstance(node.op, Conv))
+        wanted = reference(op, x.astype("i8"), weights.astype("i8"), bias.astype("i8"))
+        np.testing.assert_array_equal(found[0], wanted.astype("i4"))
+
+
+def test_plain_modules_have_nothing_relaxed() -> None:
+    typed, _ = small_network(next(one for one in WORKLOADS if one.name == "MobileNetV2"))
+    relaxed_madd = b"\xfd\x85\x02"
+    for target, has in ((WASM, False), (RELAXED, True)):
+        found = compile_model(typed, target_named(target), "model")
+        assert (relaxed_madd in module_of(found.code, [])) == has

@@ -87,3 +87,9 @@ def test_a_module_for_the_web_comes_with_what_loads_it(folder: Path) -> None:
     assert (folder / "net.wasm").read_bytes().startswith(b"\0asm\1\0\0\0")
     assert '["x"]: { shape: [2, 3], size: 6, array: Float32Array }' in (folder / "net.mjs").read_text()
     assert '"y": Float32Array; // [2, 2]' in (folder / "net.d.mts").read_text()
+
+
+def test_a_module_may_be_for_newer_browsers(folder: Path) -> None:
+    result = tract("--set", "B=2", "compile", "net.wasm", "--target", "wasm32+relaxed-simd", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["target"] == "wasm32+relaxed-simd"

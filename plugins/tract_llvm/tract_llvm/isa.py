@@ -54,6 +54,8 @@ class Isa:
     picks lanes of 16 bits from two registers, empty for none. ``written_out``: whether kernels have plain operations in
     the place of ``scales``, ``dots``, ``tiles`` and ``picks``. ``any_nan``: whether arithmetic may give any of the bits
     that are no number, and not only those of an operand, or those of the processor, whose lower half is 0.
+    ``widens``: whether bytes are copied to as many bits as ``dots`` take, where convolutions read them.
+    ``may_fuse``: whether one instruction multiplies and adds, but rounds once or twice, as whoever runs it likes.
     """
 
     name: str
@@ -74,6 +76,8 @@ class Isa:
     tiles: tuple[Dot, ...] = ()
     written_out: bool = False
     any_nan: bool = False
+    widens: bool = False
+    may_fuse: bool = False
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits fit one register."""

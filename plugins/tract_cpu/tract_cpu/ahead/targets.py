@@ -5,9 +5,10 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from tract_llvm.isa import ISAS, Isa, chosen, of_this_machine
+from tract_llvm.isa import ISAS, Dot, Isa, chosen, of_this_machine
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
@@ -20,6 +21,11 @@ class ObjectTarget:
     name: str
     isa: Isa
     triple: str
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is WebAssembly."""
+        return self.triple.startswith("wasm32")
 
     @property
     def has_pages_to_touch(self) -> bool:
@@ -52,19 +58,29 @@ SIMD128: Final = Isa(
     "+simd128,+bulk-memory,+nontrapping-fptoint,+sign-ext,+mutable-globals",
     (),
     16,
-    16,
+    12,  # engines have 15 on x86-64, and load all factors of a step before they multiply any
     masks_bits=1 << 10,  # wider than any element
     fma=False,
     half=False,
     rounds=True,
     scales=(),
-    dots=(),
+    dots=(Dot("wasm.dot", 2, "i16", "i16", "i32", adds=False),),
     pause=(),
     any_nan=True,
+    widens=True,
 )
 """The vectors of WebAssembly: no Python of ours runs there, so it is not among the sets of machines."""
 
+RELAXED_SIMD: Final = replace(SIMD128, name="relaxed-simd", features=f"{SIMD128.features},+relaxed-simd", may_fuse=True)
+"""With instructions whose results may differ from one processor to another: of these, what multiplies and adds.
+
+The relaxed sum of products of bytes is exact where one factor has seven bits and no sign, which nothing says of usual
+models: bytes are multiplied as they are without it.
+"""
+
 WASM: Final = "wasm32"
+
+_MODULES: Final[Mapping[str, Isa]] = {WASM: SIMD128, "wasm32+relaxed-simd": RELAXED_SIMD}
 
 _PROCESSORS: Final[Mapping[str, str]] = {
     "x86-64": "sse2",
@@ -89,7 +105,7 @@ def _every() -> dict[str, ObjectTarget]:
         isa = next(one for one in ISAS if one.name == name)
         for system, triple in _SYSTEMS[isa.architecture].items():
             found[processor + system] = ObjectTarget(processor + system, isa, triple)
-    return found | {WASM: ObjectTarget(WASM, SIMD128, "wasm32-unknown-unknown")}
+    return found | {name: ObjectTarget(name, isa, "wasm32-unknown-unknown") for name, isa in _MODULES.items()}
 
 
 TARGETS: Final[Mapping[str, ObjectTarget]] = _every()

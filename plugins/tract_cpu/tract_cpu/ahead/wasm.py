@@ -8,7 +8,8 @@ https://github.com/WebAssembly/tool-conventions/blob/main/Linking.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from tract_core.errors import Unsupported
@@ -27,6 +28,7 @@ _CUSTOM, _TYPE, _IMPORT, _FUNCTION, _MEMORY, _GLOBAL, _EXPORT = 0, 1, 2, 3, 5, 6
 _CODE, _DATA, _DATA_COUNT = 10, 11, 12
 _IS_FUNCTION, _IS_TABLE, _IS_MEMORY, _IS_GLOBAL = range(4)
 _SYMBOL_TABLE: Final = 8
+_NAMES_OF_FUNCTIONS: Final = 1
 _UNDEFINED, _EXPLICIT_NAME = 0x10, 0x40
 _I32, _CONST, _END = 0x7F, 0x41, 0x0B
 
@@ -88,8 +90,14 @@ def module_of(code: bytes | bytearray, exports: Sequence[str]) -> bytes:
     said = [_named(name) + bytes([_IS_FUNCTION]) + _number(found.functions[name]) for name in exports]
     memory, heap = _named("memory") + bytes([_IS_MEMORY, 0]), _named(HEAP) + bytes([_IS_GLOBAL, 1])
     sections[_EXPORT] = _vector([memory, heap, *said])
-    order = (_TYPE, _FUNCTION, _MEMORY, _GLOBAL, _EXPORT, _DATA_COUNT, _CODE, _DATA)
+    sections[_CUSTOM] = _named("name") + bytes([_NAMES_OF_FUNCTIONS]) + _sized(_names(found.functions))
+    order = (_TYPE, _FUNCTION, _MEMORY, _GLOBAL, _EXPORT, _DATA_COUNT, _CODE, _DATA, _CUSTOM)
     return _BEGIN + b"".join(bytes([one]) + _sized(sections[one]) for one in order if one in sections)
+
+
+def _names(functions: Mapping[str, int]) -> bytes:
+    """What profilers call functions."""
+    return _vector([_number(number) + _named(name) for name, number in sorted(functions.items(), key=itemgetter(1))])
 
 
 def _read(code: bytes) -> _Object:

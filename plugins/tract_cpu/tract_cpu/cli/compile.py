@@ -26,7 +26,8 @@ PACKAGE: Final = ".whl"
 
 TARGET_HELP: Final = (
     "What it is for: this machine, or x86-64, x86-64-v3, x86-64-v4, these two with -vnni behind them, or aarch64, for "
-    "Linux or, with -windows or -macos behind it, for another system; wasm32."
+    "Linux or, with -windows or -macos behind it, for another system; wasm32, or wasm32+relaxed-simd, where newer "
+    "browsers compute faster, and others do not run it."
 )
 
 
@@ -68,15 +69,17 @@ def command(request: Request, file: str, target: str, as_json: bool, **flags: st
 def _target_for(path: Path, target: str) -> str:
     """The target, which is WebAssembly where the file is. Raises InputError where its ending says something else."""
     from tract_core.errors import InputError
-    from tract_cpu.ahead.targets import NATIVE, WASM
+    from tract_cpu.ahead.targets import NATIVE, TARGETS, WASM
 
     wanted = (*OBJECTS, *LIBRARIES, PACKAGE, MODULE)
     if path.suffix not in wanted:
         ending = repr(path.suffix) if path.suffix else "nothing"
         raise InputError(f"{str(path)!r} ends in {ending}", hint=f"its ending says what it is: {', '.join(wanted)}")
-    if path.suffix == MODULE and target not in {NATIVE, WASM}:
+    if path.suffix != MODULE:
+        return target
+    if target != NATIVE and (target not in TARGETS or not TARGETS[target].is_module):
         raise InputError(f"{str(path)!r} is for {WASM}, not for {target}", hint="leave --target out, or name a .o")
-    return WASM if path.suffix == MODULE else target
+    return WASM if target == NATIVE else target
 
 
 def _files(found: CompiledModel, target: ObjectTarget, path: Path, header: str | None) -> dict[Path, bytes | bytearray]:

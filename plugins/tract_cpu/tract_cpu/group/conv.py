@@ -146,7 +146,10 @@ def _grouping(
     def fits(found: DotGrouping | None, whole: int) -> bool:
         """Whether there are the bits that are wanted, and of floats, whole groups."""
         fills = found is not None and (left.element.kind != "f" or inputs % (found.size * whole) == 0)
-        return found is not None and fills and left.element.bits == found.left.bits
+        if found is None or not fills:
+            return False
+        lacks = found.left.bits - left.element.bits
+        return lacks == 0 or (lacks > 0 and start.isa.widens)
 
     tiles = tile_grouping_for(start.isa, left, right, sums.computed) if groups == 1 else None
     if tiles is not None and fits(tiles, STEPS) and 2 * inputs >= tiles.size * STEPS:

@@ -11,17 +11,19 @@ from tract_llvm.native_form.parameters import wire_conv
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, product
+from tract_core.model.graph import OutletId
 from tract_core.ops.conv import Conv, Convolution
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.copies import copy_step
-from tract_cpu.draft.lowering import Site
+from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.group.forms import form_of
 from tract_cpu.group.groups import Channels, Convolved, CpuGroup
 from tract_cpu.group.reach import ends_of
 from tract_cpu.group.winograd import tile_of
+from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.lower.written_out import written_out
-from tract_cpu.place.blocked import bordered, operands_in_blocks, to_blocks
+from tract_cpu.place.blocked import bordered, operands_in_blocks, to_blocks, widened
 from tract_cpu.place.chain import placed
 from tract_cpu.place.tiled import tiled
 from tract_cpu.place.wholes import result_for
@@ -29,7 +31,7 @@ from tract_cpu.products.direct import Candidate, direct
 from tract_cpu.products.weights import Weights
 from tract_cpu.products.windows import ConvInput, Parts, WindowAxis
 from tract_cpu.products.winograd import winograd_step
-from tract_cpu.program.form import Form
+from tract_cpu.program.form import Border, Form
 from tract_cpu.program.program import NativeStep
 from tract_cpu.table import CPU, KINDS
 
@@ -93,7 +95,7 @@ def lower_channels(site: Site) -> None:
     assert matrix is not None  # that was looked at
     nothing = ((0, 0),) * (rank + 1)
     read = _form_read(group)
-    view, block = to_blocks(lowering, data, read, nothing), form.block
+    view, block = _blocks(lowering, data, read, nothing, group.grouping), form.block
     if group.in_tiles:
         view = tiled(lowering, view, read, nothing, 1)
         block = int(view.shape[-1])
@@ -103,6 +105,14 @@ def lower_channels(site: Site) -> None:
     kinds = bool(axis), group.grouping, group.in_tiles
     parts = Parts(form, axes, ConvInput(view, block), matrix, 1, chain, result, *kinds)
     _add_direct(site, parts)
+
+
+def _blocks(lowering: Lowering, data: OutletId, form: Form, border: Border, grouping: DotGrouping | None) -> View:
+    """The data in blocks, with zeros around it, as numbers of as many bits as are multiplied in groups."""
+    element = lowering.element(lowering.model.outlet_fact(data).datum_type.storage)
+    if grouping is None or element is None or element.bits == grouping.left.bits:
+        return to_blocks(lowering, data, form, border)
+    return widened(lowering, to_blocks(lowering, data, form, ((0, 0),) * len(border)), grouping.left, border)
 
 
 def _form_read(group: CpuGroup) -> Form:
@@ -180,19 +190,20 @@ def source_of(op: Convolution, site: Site, apart: Dim) -> ConvInput:
 
     ``apart``: how many channels each group of the operator has, where these do not fill whole blocks, else 0.
     """
-    lowering, data = site.lowering, site.node.inputs[0]
+    lowering, group, data = site.lowering, site.group, site.node.inputs[0]
+    assert isinstance(group, Convolved)  # nothing else begins with one
     fact, ends, start = lowering.model.outlet_fact(data), ends_of(lowering, site.node.node), op.pool.data_format.h_axis
     assert ends is not None  # it was looked at when groups were decided on
     border = tuple(ends[one - start] if start <= one < start + len(ends) else (0, 0) for one in range(fact.rank))
-    form = site.group.reads[0][1]
+    form = group.reads[0][1]
     if form is not None:
-        if isinstance(site.group, Convolved) and site.group.in_tiles:
+        if group.in_tiles:
             view = to_blocks(lowering, data, form, ((0, 0),) * (fact.rank + 1))
             view = tiled(lowering, view, form, (*border, (0, 0)), op.pool.strides[-1] if op.pool.strides else 1)
             return ConvInput(view, int(view.shape[-1]))
-        return ConvInput(to_blocks(lowering, data, form, (*border, (0, 0))), form.block)
+        return ConvInput(_blocks(lowering, data, form, (*border, (0, 0)), group.grouping), form.block)
     plain, axis = lowering.known_view(data), op.pool.data_format.c_axis(fact.rank)
-    if site.group.form is not None:
+    if group.form is not None:
         plain = lowering.converted(plain, lowering.held(plain.element))
     if any(end != 0 for pair in border for end in pair):
         wide = bordered(lowering, plain, border)

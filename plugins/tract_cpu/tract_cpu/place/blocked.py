@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tract_llvm.language.types import ElementType
 from tract_llvm.program.storages import NOWHERE
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, is_one, less_or_equal, product
 from tract_core.model.graph import OutletId
+from tract_cpu.draft.copies import convert_step
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.kernels.border import BorderPlan
 from tract_cpu.place.chain import PlaceFn
@@ -56,6 +58,13 @@ def _around(lowering: Lowering, whole: View, border: Border, fill: int) -> Nativ
         work = work + product(whole.shape[:axis]) * (before + after) * whole.strides[axis]
     given = arguments(plan, tensor=whole.address, whole=each, axes=axes)
     return NativeStep(plan, given, product(whole.shape[:first]), (), (whole.storage,), work=work)
+
+
+def widened(lowering: Lowering, blocks: View, element: ElementType, border: Border) -> View:
+    """Blocks with their elements in another type, and zeros around them."""
+    target = bordered(lowering, replace(blocks, element=element), border)
+    lowering.steps.append(convert_step(blocks, target, lowering.isa, ()))
+    return target
 
 
 def covers(border: Border, wanted: Border) -> bool:

@@ -97,9 +97,10 @@ class Value:
 
     def times_plus(self, factor: Value | float, term: Value | float) -> Value:
         """The product with a number plus another, rounded once where the instruction set does both at once."""
-        times, plus = matched(self, factor)[1], matched(self, term)[1]
-        fused = self.type.kind == "f" and self.function.isa.fma
-        return self.function.fma(self, times, plus) if fused else self * times + plus
+        times, plus, isa = matched(self, factor)[1], matched(self, term)[1], self.function.isa
+        if self.type.kind == "f" and (isa.fma or isa.may_fuse):
+            return self.function.fma(self, times, plus, once=isa.fma)
+        return self * times + plus
 
     def __neg__(self) -> Value:
         if self.type.kind == "f":
@@ -265,11 +266,11 @@ class Emitter(ABC):
             found = [self.shuffled(a, b, places) for a, b in zip(found[::2], found[1::2], strict=True)]
         return found[0]
 
-    def fma(self, a: Value, b: Value, c: Value) -> Value:
-        """The product of two numbers plus a third, rounded once."""
+    def fma(self, a: Value, b: Value, c: Value, *, once: bool = True) -> Value:
+        """The product of two numbers plus a third, rounded once; or not ``once``, but as whoever runs it likes."""
         a, b = matched(a, b)
         a, c = matched(a, c)
-        return self.intrinsic("fma", a, b.splat(a.lanes), c)
+        return self.intrinsic("fma" if once else "fmuladd", a, b.splat(a.lanes), c)
 
     def smaller(self, a: Value, b: Value | float) -> Value:
         """The smaller one of two integers, or of two floats of which ``b`` is a number."""
