@@ -31,7 +31,15 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_before_the_model() -> None:
     core = ["list-ops", "list-runtimes", "list-transforms", "plugins", "help"]
-    assert offers("") == [*core, "hwbench", "inferers", "cache", *(["torch-export"] if WITH_TORCH else []), "FILES"]
+    assert offers("") == [
+        *core,
+        "compiled",
+        "hwbench",
+        "inferers",
+        "cache",
+        *(["torch-export"] if WITH_TORCH else []),
+        "FILES",
+    ]
     assert offers("list-o") == ["list-ops", "FILES"]
     assert "--runtime" in offers("--")
 

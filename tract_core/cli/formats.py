@@ -33,7 +33,11 @@ def attributes_of(option: str | Option) -> dict[str, Any]:
         option = Option(option)
     if option.kind is bool:
         return {"is_flag": True, "help": option.help}
-    return {"type": option.kind, "metavar": option.metavar or option.kind.__name__.upper(), "help": option.help}
+    metavar = option.metavar or option.kind.__name__.upper()
+    attributes = {"type": option.kind, "metavar": metavar, "help": option.help}
+    if option.alone:
+        attributes |= {"is_flag": False, "flag_value": option.alone, "metavar": f"[{metavar}]"}
+    return attributes
 
 
 def as_flag(name: str) -> str:

@@ -19,13 +19,15 @@ class Option:
     """A flag of the command: what it is for, the type of its value, and how the help writes that value.
 
     ``kind``: ``bool`` for a flag without a value, which is on or off; else ``str``, ``int`` or ``float``. ``flag``:
-    how the flag is written, where that is not made of the keyword. ``metavar``: that word for the value.
+    how the flag is written, where that is not made of the keyword. ``metavar``: that word for the value. ``alone``: the
+    value that it has where it stands without one; the empty text where it has to have one.
     """
 
     help: str
     kind: type[bool] | type[int] | type[float] | type[str] = bool
     metavar: str = ""
     flag: str = ""
+    alone: str = ""
 
 
 Options = Mapping[str, "str | Option"]

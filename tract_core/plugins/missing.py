@@ -27,6 +27,7 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "cache": ("tract-llvm",),
         "cuda": ("tract-cuda",),
         "compile": ("tract-cpu",),
+        "compiled": ("tract-cpu",),
         "hwbench": ("tract-cpu",),
         "native": ("tract-cpu",),
         "inferers": ("tract-inferers",),
@@ -63,6 +64,7 @@ FLAGS: Final = {
     "--no-nnef": "tract-nnef",
     "--opl": "tract-nnef",
     "--compress-submodels": "tract-nnef",
+    "--compiled": "tract-nnef",
     "--onnx": "tract-onnx",
     "--pulse": "tract-pulse",
 }

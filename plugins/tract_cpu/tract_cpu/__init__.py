@@ -1,1 +1,10 @@
-"""The compiling CPU runtime of tract: a model becomes machine code, through LLVM."""
+"""The compiling CPU runtime of tract: a model becomes machine code, through LLVM.
+
+The public names are those in ``__init__.pyi``. They are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from tract_core.public_names import public_names
+
+__all__, __getattr__, __dir__ = public_names(__name__)  # pyright: ignore[reportUnsupportedDunderAll]: those of the stub

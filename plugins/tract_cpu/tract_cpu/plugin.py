@@ -85,6 +85,9 @@ _READS: Final = (
 _OWN: Final = ("composed",)
 """Modules of `tract_cpu.cpu_only`: operators that rules make."""
 
+_BESIDE: Final = ("compiled",)
+"""Modules of `tract_cpu.nnef` that make what lies in archives beside the model."""
+
 _RANGES: Final = ("ranges",)
 """Modules of `tract_cpu.products` that say between which integers results lie."""
 
@@ -106,6 +109,7 @@ def tract_commands() -> Mapping[str, str]:
     """What shows the machine and the kernels."""
     return {
         "compile": "tract_cpu.cli.compile:command",
+        "compiled": "tract_cpu.cli.compiled:command",
         "hwbench": "tract_cpu.cli.hwbench:command",
         "native": "tract_cpu.cli.native:command",
     }
@@ -134,6 +138,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         "cpu_reads": [f"tract_cpu.lower.{family}" for family in _READS],
         "cpu_ranges": [f"tract_cpu.group.{family}" for family in _RANGES],
         **{key: [f"tract_cpu.cpu_only.{family}" for family in _OWN] for key in ("reference", "memory", "cost", "axes")},
+        "nnef_beside": [f"tract_cpu.nnef.{family}" for family in _BESIDE],
         "elements": [f"tract_cpu.kernels.{family}" for family in _ELEMENTS],
     }
 

@@ -6,11 +6,12 @@ import ctypes
 import sys
 from collections.abc import Mapping
 from itertools import takewhile
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tract_core.machine import architecture
-from tract_llvm.llvm import binding
+
+if TYPE_CHECKING:
+    from os import PathLike
 
 FAST_BF16: Final = "fast-bf16-dots"
 """Whether the instruction that sums products of pairs of bf16 is faster than one that multiplies and adds f32.
@@ -50,7 +51,7 @@ characteristics".
 """
 
 
-def features(cpuinfo: Path = Path("/proc/cpuinfo")) -> Mapping[str, bool]:
+def features(cpuinfo: str | PathLike[str] = "/proc/cpuinfo") -> Mapping[str, bool]:
     """The features of this processor, as far as the system lets programs use them; none where nobody can tell.
 
     They have the names of LLVM, but for `FAST_BF16`. Linux lists them for x86, all but those of processors that have
@@ -93,6 +94,8 @@ _TILE_DATA: Final = 18
 
 
 def _asked() -> dict[str, bool]:
+    from tract_llvm.llvm import binding
+
     try:
         names = binding().get_host_cpu_name()
         return {**binding().get_host_cpu_features(), FAST_BF16: names.startswith("znver")}
@@ -123,10 +126,10 @@ def _c_function(name: str, returns: Any) -> Any:
     return found
 
 
-def _listed(cpuinfo: Path) -> dict[str, bool]:
+def _listed(cpuinfo: str | PathLike[str]) -> dict[str, bool]:
     """What Linux says of the first processor: ``flags : ... avx512_vnni ...``, which LLVM calls ``avx512vnni``."""
     try:
-        with cpuinfo.open(encoding="ascii", errors="replace") as lines:
+        with open(cpuinfo, encoding="ascii", errors="replace") as lines:
             said = dict(takewhile(lambda pair: pair[0], map(_pair, lines)))
     except OSError:
         return {}

@@ -32,6 +32,13 @@ WRITER_FLAGS: Final = {
     "override_output_name": Option("What the output is called in the archive.", str, "NAME"),
     "deterministic": Option("Write the same bytes for the same model, as is always done."),
     "compress_submodels": Option("Write submodels as compressed archives.", flag="--compress-submodels"),
+    "compiled": Option(
+        "Put its machine code into the archive too: for this machine, or for TARGET,TARGET as 'compile' has them.",
+        str,
+        "TARGETS",
+        flag="--compiled",
+        alone="native",
+    ),
 }
 """What holds for one archive."""
 

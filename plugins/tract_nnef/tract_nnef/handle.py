@@ -86,6 +86,17 @@ class Nnef:
         self._how = replace(self._how, extended=True)
         return self
 
+    def with_compiled(self, targets: str = "native") -> Self:
+        """Write machine code of models too, beside them: `tract_cpu.load_compiled` runs it.
+
+        ``targets``: what it is for, as ``tract compile --target`` has it, with commas between several. Sizes have to be
+        known then, and every node needs native code: what is written raises Unsupported otherwise.
+        """
+        if not isinstance(targets, str):  # pyright: ignore[reportUnnecessaryIsInstance]: callers may be untyped
+            raise InputError(f"targets are named by a text, got {type(targets).__name__}", hint="as 'native'")
+        self._how = replace(self._how, compiled=targets)
+        return self
+
     # --- writing ---
 
     def write_model_to_dir(self, model: Model, path: str | os.PathLike[str]) -> None:

@@ -22,7 +22,8 @@ class Writing:
     whether every constant is a tensor in a file of its own; else small ones are in the text. ``output_name``: what the
     output is called in the archive. ``pack_submodels``: whether submodels are archives in the archive, not folders.
     ``held``: names of constants that are tensors in files of their own, however small. ``level``: how hard gzip tries,
-    1 to 9; without it, it leaves weights as they are.
+    1 to 9; without it, it leaves weights as they are. ``compiled``: what machine code of the model is for that lies in
+    the archive too, as ``native``, or several targets with commas between them; ``None`` for none.
     """
 
     registries: frozenset[str] = USUAL
@@ -32,6 +33,7 @@ class Writing:
     pack_submodels: bool = False
     held: frozenset[str] = frozenset()
     level: int | None = None
+    compiled: str | None = None
 
 
 def chosen(flags: Mapping[str, Any], usual: Collection[str] = USUAL) -> frozenset[str]:

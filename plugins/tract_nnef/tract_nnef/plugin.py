@@ -65,8 +65,9 @@ def tract_api_version() -> str:
 
 @hookimpl
 def tract_tables() -> Mapping[str, str]:
-    """How operators are read, and how they are written."""
-    return {"nnef": "tract_nnef.registry:NNEF", "nnef_write": "tract_nnef.registry:NNEF_WRITE"}
+    """How operators are read, and how they are written; what lies beside them."""
+    tables = {"nnef": "NNEF", "nnef_write": "NNEF_WRITE", "nnef_beside": "NNEF_BESIDE"}
+    return {name: f"tract_nnef.registry:{key}" for name, key in tables.items()}
 
 
 def row_modules() -> Mapping[str, Sequence[str]]:

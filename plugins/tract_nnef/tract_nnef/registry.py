@@ -11,6 +11,11 @@ A row of the table ``nnef_write`` says how a core operator is spelled, or answer
 
     @ROWS.row(NNEF_WRITE, Cast)
     def write_cast(op: Cast, node: Spelling) -> Invocation | None: ...
+
+A row of the table ``nnef_beside`` makes files that lie in an archive beside the model, for those who look for them:
+
+    @ROWS.row(NNEF_BESIDE, COMPILED)
+    def compiled_for(model: TypedModel, targets: str) -> Files: ...
 """
 
 from __future__ import annotations
@@ -25,8 +30,10 @@ from tract_core.plugins.tables import Rows, TableKey, function_row
 from tract_nnef.registries import CORE, EXTRA, ONNX, PY, RESOURCE, STANDARD, TRANSFORMERS
 
 if TYPE_CHECKING:
+    from tract_core.model.typed import TypedModel
     from tract_core.ops.wired import Wired
     from tract_core.plugins import Registry
+    from tract_nnef.archive.writing import Files
     from tract_nnef.reading.call import Call
     from tract_nnef.reading.values import Value
     from tract_nnef.syntax.ast import Fragment, Invocation
@@ -34,15 +41,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
+    "COMPILED",
     "CORE",
     "EXTRA",
     "NNEF",
+    "NNEF_BESIDE",
     "NNEF_WRITE",
     "ONNX",
     "PY",
     "RESOURCE",
     "STANDARD",
     "TRANSFORMERS",
+    "BesideFn",
     "Family",
     "Operator",
     "ReadFn",
@@ -60,6 +70,9 @@ ReadFn = Callable[["Call"], "Value | Wired | Sequence[OutletId | Wired]"]
 
 WriteFn = Callable[[Any, "Spelling"], "Invocation | None"]
 """``(op, node) -> invocation``, whose results are those of the node; ``None`` where it cannot be said so."""
+
+BesideFn = Callable[["TypedModel", str], "Files"]
+"""``(model, what was asked for) -> files``, by their names in the archive."""
 
 ReadT = TypeVar("ReadT", bound=ReadFn)
 
@@ -106,6 +119,14 @@ NNEF: TableKey[str, Operator | Family] = TableKey(
 )
 
 NNEF_WRITE: TableKey[type, WriteFn] = TableKey("nnef_write", "how an operator is spelled in an NNEF file", function_row)
+
+
+COMPILED: Final = "compiled"
+"""The key of what makes machine code of a model; also the folder in which that lies in an archive."""
+
+NNEF_BESIDE: TableKey[str, BesideFn] = TableKey(
+    "nnef_beside", "what lies in an NNEF archive beside the model, by the name of its folder", function_row
+)
 
 
 def row_key(registry: str, name: str) -> str:

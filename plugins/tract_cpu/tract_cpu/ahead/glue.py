@@ -2,7 +2,8 @@
 
 ``NAME_start(memory)`` makes a piece of memory ready: tables of addresses are filled, and what stays from run to run is
 set to its beginning. ``NAME_run(memory, inputs ..., outputs ...)`` runs the model; it gives 0, or 1 where a kernel
-could not do its work, as an index is beyond its axis.
+could not do its work, as an index is beyond its axis. Where constants lie apart from the code, whoever starts says
+where: ``NAME_start(memory, constants)``; and starts again after a run that gave 1.
 
 Loops and branches are steps that say which one is next; behind them, a jump goes through a list of all steps.
 """
@@ -15,7 +16,7 @@ from typing import Any, Final
 from tract_llvm.isa import Isa
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import Function
-from tract_llvm.language.types import I32, INDEX, POINTER, ir_type
+from tract_llvm.language.types import I32, INDEX, POINTER, ElementType, ir_type
 from tract_llvm.language.values import Value
 from tract_llvm.llvm import ir
 
@@ -32,27 +33,36 @@ class Glue:
     """The functions while they are written. ``name``: with which those that are called from outside begin.
 
     ``kernels``: the name of the function of each step. ``touched``: bytes of the stack that a run touches before all
-    else, where kernels do not do that themselves.
+    else, where kernels do not do that themselves. ``apart``: whether constants lie apart from the code.
     """
 
     def __init__(
-        self, module: Any, name: str, isa: Isa, laid: Laid, kernels: Sequence[str], *, touched: int = 0
+        self,
+        module: Any,
+        name: str,
+        isa: Isa,
+        laid: Laid,
+        kernels: Sequence[str],
+        *,
+        touched: int = 0,
+        apart: bool = False,
     ) -> None:
         self.module, self.name, self.isa = module, name, isa
-        self.laid, self.kernels, self.touched = laid, kernels, touched
+        self.laid, self.kernels, self.touched, self.apart = laid, kernels, touched, apart
 
     def write(self, arrays: int) -> None:
         """Write all of them. ``arrays``: how many inputs and outputs there are."""
-        size = max(self.laid.offsets[-1], 1)
-        constants: Any = ir.GlobalVariable(self.module, ir.ArrayType(ir.IntType(8), size), CONSTANTS)
-        constants.linkage = "external"
+        if not self.apart:
+            size = max(self.laid.offsets[-1], 1)
+            constants: Any = ir.GlobalVariable(self.module, ir.ArrayType(ir.IntType(8), size), CONSTANTS)
+            constants.linkage = "external"
         lay = self._lay()
         self._start(lay)
         self._run(lay, arrays)
 
     def _lay(self) -> Any:
         """``NAME_lay(memory)`` fills the arguments of kernels, but for what a run passes."""
-        f = Function(self.module, f"{self.name}_lay", self.isa, [POINTER])
+        f = Function(self.module, f"{self.name}_lay", self.isa, self._given())
         f.function.linkage = "internal"
         tables, memory = self.laid.tables, self.laid.memory
         begin = _address(f, 0)
@@ -61,9 +71,8 @@ class Glue:
             template = f.table(tables.template, INDEX)
             with f.loop("argument", len(tables.template)) as number:
                 arguments[number] = template[number]
-        constants = Value(f, f.builder.ptrtoint(self.module.globals[CONSTANTS], ir_type(INDEX)), INDEX)
         added = (
-            (tables.in_constants, constants),
+            (tables.in_constants, self._constants(f)),
             (tables.in_arena, begin + memory.arena),
             (tables.in_arguments, begin + memory.arguments),
             (tables.in_passed, begin + memory.passed),
@@ -77,8 +86,17 @@ class Glue:
         f.finish()
         return f.function
 
+    def _given(self) -> Sequence[ElementType]:
+        """What whoever starts a run gives: memory, and where constants lie that lie apart."""
+        return [POINTER, POINTER] if self.apart else [POINTER]
+
+    def _constants(self, f: Function) -> Value:
+        if self.apart:
+            return _address(f, 1)
+        return Value(f, f.builder.ptrtoint(self.module.globals[CONSTANTS], ir_type(INDEX)), INDEX)
+
     def _start(self, lay: Any) -> None:
-        f = Function(self.module, f"{self.name}_start", self.isa, [POINTER])
+        f = Function(self.module, f"{self.name}_start", self.isa, self._given())
         memory, begin = self.laid.memory, _address(f, 0)
         kept = f.at(begin + memory.kept)
         if memory.passed > memory.kept:
@@ -87,7 +105,7 @@ class Glue:
         passed = f.at(begin + memory.passed)
         for number, place in self.laid.tables.starts:
             passed[number] = begin + (memory.kept + place)
-        f.builder.call(lay, [f.function.args[0]])
+        f.builder.call(lay, f.function.args)
         f.finish()
 
     def _run(self, lay: Any, arrays: int) -> None:
@@ -106,8 +124,9 @@ class Glue:
         course[FUEL] = f.index(FULL)
         self._pass(f, passed, arguments)
         _Steps(self, f, status, course, begin).write()
-        with f.when(status[0].differs(0)):  # which may have left a loop in the middle, with addresses moved
-            f.builder.call(lay, [f.function.args[0]])
+        if not self.apart:
+            with f.when(status[0].differs(0)):  # which may have left a loop in the middle, with addresses moved
+                f.builder.call(lay, [f.function.args[0]])
         f.finish(f.convert(status[0], I32))
         assert len(tables.tasks) == len(self.kernels), "each step has a kernel"
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from tract_core.errors import InputError
 from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import Array
 from tract_cpu.ahead.glue import CONSTANTS, Glue, function_names
 from tract_cpu.ahead.layout import Laid, laid
 from tract_cpu.ahead.stack import stack_of, unprobed
@@ -35,6 +37,7 @@ class CompiledModel:
     """``code``: the object file. ``name``: with which its functions begin. ``arrays``: inputs, then outputs, by name.
 
     ``inputs``: how many of these are inputs. ``memory``: bytes that a run works in, of which the first ``kept`` stay.
+    ``constants``: those that lie apart from the code, as they follow each other, in pieces of bytes.
     """
 
     code: bytes | bytearray
@@ -43,13 +46,15 @@ class CompiledModel:
     inputs: int
     memory: int
     kept: int
+    constants: tuple[Array, ...] = ()
 
 
-def compile_model(model: TypedModel, target: ObjectTarget, name: str) -> CompiledModel:
+def compile_model(model: TypedModel, target: ObjectTarget, name: str, *, apart: bool = False) -> CompiledModel:
     """Compile a model in normal form, whose sizes are known.
 
-    ``name``: with which the functions of the object begin. Raises InputError where that is no name in C; Unsupported,
-    naming them, where sizes are open, or nodes have no native code.
+    ``name``: with which the functions of the object begin. ``apart``: whether its constants lie apart from the code
+    (`tract_cpu.ahead.glue`). Raises InputError where ``name`` is no name in C; Unsupported, naming them, where sizes
+    are open, or nodes have no native code.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise InputError(f"{name!r} is no name in C", hint="letters, digits and underscores, no digit first: --name")
@@ -60,12 +65,12 @@ def compile_model(model: TypedModel, target: ObjectTarget, name: str) -> Compile
     texts = [module_text(code.emit) for code in {code.name: code for code in codes}.values()]
     touched = stack_of(texts) if target.has_pages_to_touch else 0
     module: Any = ir.Module()
-    glue = Glue(module, name, target.isa, found, [one.name for one in codes], touched=touched)
+    glue = Glue(module, name, target.isa, found, [one.name for one in codes], touched=touched, apart=apart)
     glue.write(len(arrays))
     with LOCK:
         code = _linked(target, texts, glue)
-    memory = found.memory
-    return CompiledModel(code, name, arrays, len(model.inputs), memory.bytes, memory.passed - memory.kept)
+    memory, constants = found.memory, tuple(_pieces(found)) if apart else ()
+    return CompiledModel(code, name, arrays, len(model.inputs), memory.bytes, memory.passed - memory.kept, constants)
 
 
 def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue) -> bytearray:
@@ -80,6 +85,8 @@ def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue) -> bytearr
         if not function.is_declaration and function.name not in outside:
             function.linkage = "internal"
     code = bytearray(machine.emit_object(whole))
+    if glue.apart:
+        return code
     place = code.find(_mark(glue.laid))
     assert place >= 0, "LLVM writes constants as they are"
     code[place : place + _MARK] = bytes(_MARK)
@@ -89,8 +96,18 @@ def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue) -> bytearr
     return code
 
 
+def _pieces(found: Laid) -> Iterator[Array]:
+    """All constants, each as long as its place."""
+    for array, (begin, end) in zip(found.constants, pairwise(found.offsets), strict=True):
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        yield content
+        yield np.zeros(end - begin - len(content), np.uint8)
+
+
 def _text_of(glue: Glue) -> str:
     """The module of the functions that call kernels, with constants that are filled in when all is written."""
+    if glue.apart:
+        return str(glue.module)
     more = max(glue.laid.offsets[-1] - _MARK, 0)
     mark = "".join(f"\\{byte:02x}" for byte in _mark(glue.laid))
     rest, zeros = (f", [{more} x i8]", f", [{more} x i8] zeroinitializer") if more else ("", "")

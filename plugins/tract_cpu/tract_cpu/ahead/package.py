@@ -20,6 +20,7 @@ from tract_llvm.processor import FAST_BF16
 from tract_core.dims import evaluate
 from tract_core.errors import InputError, Unsupported
 from tract_core.model.fact import TypedFact
+from tract_cpu.ahead import alone
 from tract_cpu.ahead.glue import function_names
 from tract_cpu.ahead.object_file import CompiledModel
 from tract_cpu.ahead.targets import ObjectTarget
@@ -31,6 +32,9 @@ _LIBRARY: Final = "model.so"
 
 _WHEN: Final = (1980, 1, 1, 0, 0, 0)
 """The time of all files in a wheel, so that the same model gives the same bytes: the first that an archive can tell."""
+
+_ALONE: Final = "_model.py"
+"""The copy of `tract_cpu.ahead.alone`."""
 
 _MODULE: Final = '''\
 """@NAME@: a model, compiled by tract. It needs NumPy, and a processor with @PROCESSOR@."""
@@ -46,14 +50,15 @@ from typing import Any
 
 import numpy as np
 
+from @NAME@._model import ObjectFunctions as _ObjectFunctions
+from @NAME@._model import StandaloneModel as _StandaloneModel
+
 INPUTS: dict[str, tuple[tuple[int, ...], str]] = @INPUTS@
 """The shapes and the types of the inputs, in order."""
 OUTPUTS: dict[str, tuple[tuple[int, ...], str]] = @OUTPUTS@
 """The shapes and the types of the outputs, in order."""
 
 _NEEDS = @NEEDS@
-_MEMORY = @MEMORY@
-_ALIGNMENT = @ALIGNMENT@
 
 
 def _check_processor() -> None:
@@ -72,39 +77,14 @@ _start, _run = _library.@START@, _library.@RUN@
 _start.argtypes, _start.restype = [ctypes.c_void_p], None
 _run.argtypes = [ctypes.c_void_p] * (1 + len(INPUTS) + len(OUTPUTS))
 _run.restype = ctypes.c_int32
+_code = _ObjectFunctions(_start, _run, @MEMORY@, @ALIGNMENT@, INPUTS, OUTPUTS, @KEEPS@)
 
 
-class Model:
-    """The model with memory of its own, in which one thread at a time may run it."""
+class Model(_StandaloneModel):
+    """The model with memory of its own, in which one thread at a time runs it."""
 
     def __init__(self) -> None:
-        self._room = np.empty(_MEMORY + _ALIGNMENT, np.uint8)
-        self._place = self._room.ctypes.data + -self._room.ctypes.data % _ALIGNMENT
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget what the model keeps from run to run, if it keeps anything."""
-        _start(self._place)
-
-    def run(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
-        """The outputs, in order. ``inputs``: arrays, in order or by name.
-
-        Raises TypeError or ValueError for what does not fit, IndexError where an index is beyond its axis.
-        """
-        given = _in_order(inputs)
-        arrays = [_fitting(value, name) for value, name in zip(given, INPUTS)]
-        outputs = [np.empty(shape, kind) for shape, kind in OUTPUTS.values()]
-        if _run(self._place, *(one.ctypes.data for one in (*arrays, *outputs))):
-            self.reset()
-            raise IndexError("the model could not be run on these inputs, as an index is beyond its axis")
-        return outputs
-
-    def __call__(self, *inputs: Any, **named: Any) -> list[np.ndarray[Any, Any]]:
-        """`run`, with the inputs in order or by name."""
-        return self.run(named if named and not inputs else [*inputs, *named.values()])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("the memory of a model cannot be copied or pickled: make another Model()")
+        super().__init__(_code)
 
 
 _here = local()
@@ -115,33 +95,9 @@ def run(inputs: Sequence[Any] | Mapping[str, Any]) -> list[np.ndarray[Any, Any]]
     model = getattr(_here, "model", None)
     if model is None:
         model = _here.model = Model()
-    elif @KEEPS@:
+    elif _code.keeps:
         model.reset()
     return model.run(inputs)
-
-
-def _in_order(inputs: Any) -> list[Any]:
-    if isinstance(inputs, Mapping):
-        wrong = [*(f"there is no input {name!r}" for name in inputs if name not in INPUTS)]
-        wrong += [f"input {name!r} is missing" for name in INPUTS if name not in inputs]
-        if wrong:
-            raise ValueError(f"{'; '.join(wrong)}; the inputs are {', '.join(INPUTS)}")
-        return [inputs[name] for name in INPUTS]
-    if not isinstance(inputs, (list, tuple)):
-        raise TypeError(f"inputs are given as a list, or by name; got {type(inputs).__name__}")
-    if len(inputs) != len(INPUTS):
-        raise ValueError(f"{len(inputs)} inputs were given, the model takes {len(INPUTS)}: {', '.join(INPUTS)}")
-    return list(inputs)
-
-
-def _fitting(value: Any, name: str) -> np.ndarray[Any, Any]:
-    shape, kind = INPUTS[name]
-    array = np.asarray(value)
-    if array.dtype != kind:
-        raise TypeError(f"input {name!r} has elements of type {array.dtype}, the model takes {kind}")
-    if array.shape != shape:
-        raise ValueError(f"input {name!r} has shape {array.shape}, the model takes {shape}")
-    return np.require(array, requirements=["C", "A"])
 '''
 
 _METADATA: Final = """\
@@ -149,7 +105,7 @@ Metadata-Version: 2.1
 Name: @DISTRIBUTION@
 Version: @VERSION@
 Summary: A model, compiled by tract
-Requires-Python: >=3.9
+Requires-Python: >=3.10
 Requires-Dist: numpy>=1.24
 """
 
@@ -184,6 +140,7 @@ def wheel(found: CompiledModel, library: bytes, target: ObjectTarget, name: str,
     metadata = {"@DISTRIBUTION@": name, "@VERSION@": version, "@TAG@": _tag()}
     files: dict[str, bytes] = {
         f"{name}/__init__.py": _module(found, target).encode(),
+        f"{name}/{_ALONE}": Path(alone.__file__).read_bytes(),
         f"{name}/py.typed": b"",
         f"{name}/{_LIBRARY}": library,
         f"{told}/METADATA": _filled(_METADATA, metadata).encode(),

@@ -47,19 +47,22 @@ class Linked(NamedTuple):
 
 
 def linked(objects: Sequence[tuple[str, bytes]]) -> list[Linked]:
-    """The functions of these names, each out of its object file, in one piece of memory. Raises CannotLink."""
+    """The functions of these names, each out of its object file, in one piece of memory. Raises CannotLink.
+
+    A file that several of them are in lies there once.
+    """
     machine = MACHINES.get(architecture())
     if machine is None:
         raise CannotLink(f"the processor is of type {architecture()}")
     try:
-        files = [_Object(code, machine) for _, code in objects]
+        files = {id(code): _Object(code, machine) for _, code in objects}
         end = 0
-        for file in files:
+        for file in files.values():
             end = file.place(end)
         code = bytearray(end)
-        for file in files:
+        for file in files.values():
             file.write(code)
-        found = [file.function(name) for file, (name, _) in zip(files, objects, strict=True)]
+        found = [files[id(file)].function(name) for name, file in objects]
         begin, memory = executable(code, sees_writes=machine.sees_writes)
     except (error, OSError, UnicodeDecodeError, ValueError) as damage:  # as the file ends where more is expected
         raise CannotLink(f"{damage}") from damage

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tract_core.errors import InputError
+from tract_core.errors import InputError, PluginError
 from tract_core.model.typed import TypedModel
+from tract_core.plugins.missing import how_to_get
 from tract_core.saving import whole_file
 from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.tensors import tensor_file
@@ -17,7 +18,7 @@ from tract_nnef.documents.operators import check_registry
 from tract_nnef.documents.writer import Writer, Written
 from tract_nnef.flags import REGISTRIES, SETTINGS, WRITER_FLAGS
 from tract_nnef.options import Writing, chosen
-from tract_nnef.registry import NNEF, PY
+from tract_nnef.registry import COMPILED, NNEF, NNEF_BESIDE, PY
 from tract_nnef.syntax.printer import print_document, print_quantization
 from tract_nnef.writing.extensions import with_sizes_in_full
 
@@ -42,6 +43,7 @@ class NnefWriter:
             extern_all=flags.get("extern_all_constants", False),
             output_name=flags.get("override_output_name"),
             pack_submodels=flags.get("compress_submodels", False),
+            compiled=flags.get("compiled"),
         )
 
     def write(self, model: TypedModel, path: Path) -> None:
@@ -59,6 +61,7 @@ class NnefWriter:
         """Write the files of an archive, as `write` does. Raises InputError."""
         container = self._container or _by_name(path)
         if container == "tgz":
+            self._refuse_code()
             write_tar_gz(path, files, self._how.level)
         else:
             (write_tar if container == "tar" else write_folder)(path, files)
@@ -71,7 +74,10 @@ class NnefWriter:
 
     def to_bytes(self, model: TypedModel) -> bytes:
         """An archive in memory: a compressed one, unless ``container`` is ``tar``. Raises Unsupported."""
-        return self.to_tar(model) if self._container == "tar" else tar_gz_bytes(self.files(model))
+        if self._container == "tar":
+            return self.to_tar(model)
+        self._refuse_code()
+        return tar_gz_bytes(self.files(model))
 
     def to_tar(self, model: TypedModel) -> bytes:
         """An archive in memory that is not compressed. Raises Unsupported."""
@@ -89,7 +95,22 @@ class NnefWriter:
 
     def files(self, model: TypedModel) -> Files:
         """The files of the archive, by name, in the order in which they are written. Raises Unsupported."""
-        return self.files_of(self.document(model))
+        return {**self.files_of(self.document(model)), **self._beside(model)}
+
+    def _beside(self, model: TypedModel) -> Files:
+        """What lies beside the model. Raises PluginError where nobody makes it."""
+        if self._how.compiled is None:
+            return {}
+        compiled_for = model.registry[NNEF_BESIDE].find(COMPILED)
+        if compiled_for is None:
+            raise PluginError("no plugin that is installed compiles models", hint=how_to_get("tract-cpu"))
+        files = compiled_for(model, self._how.compiled)
+        return {f"{COMPILED}/{name}": content for name, content in files.items()}
+
+    def _refuse_code(self) -> None:
+        if self._how.compiled is not None:
+            problem = "machine code is mapped from where it lies, which a compressed archive does not allow"
+            raise InputError(problem, hint="write a .nnef.tar, or a folder")
 
     def files_of(self, written: Written) -> Files:
         """The files of the archive that a document is in. Raises Unsupported for a submodel that cannot be written."""
@@ -100,7 +121,7 @@ class NnefWriter:
         for label in sorted(written.tensors):
             held = written.tensors[label]
             files[f"{label}.dat"] = tensor_file(held if isinstance(held, Blocks) else held.array)
-        inner = NnefWriter(how=replace(self._how, output_name=None))
+        inner = NnefWriter(how=replace(self._how, output_name=None, compiled=None))
         for label, submodel in written.submodels.items():
             if self._how.pack_submodels:
                 files[f"{label}.nnef.tgz"] = [inner.to_bytes(submodel)]
