@@ -27,6 +27,7 @@ from tract_core.errors import Unsupported
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.conv import Conv, reference
+from tract_core.ops.elementwise import Square
 from tract_core.ops.gather import Gather
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="wants node")
@@ -35,14 +36,16 @@ RUN = """
 import fs from "node:fs";
 import { load, inputs } from "./model.mjs";
 const model = await load();
-for (const [turn, names] of JSON.parse(fs.readFileSync("turns.json")).entries()) {
+const { outputs, turns } = JSON.parse(fs.readFileSync("turns.json"));
+for (const [turn, names] of turns.entries()) {
   const given = {};
   for (const [name, file] of Object.entries(names)) {
     const { buffer, byteOffset, byteLength } = fs.readFileSync(file);
     given[name] = new inputs[name].array(buffer.slice(byteOffset, byteOffset + byteLength));
   }
   try {
-    for (const [number, one] of Object.values(model.run(given)).entries()) {
+    const gives = model.run(given);
+    for (const [number, one] of outputs.map((name) => gives[name]).entries()) {
       fs.writeFileSync(`${turn}.${number}.out`, new Uint8Array(one.buffer, one.byteOffset, one.byteLength));
     }
   } catch (error) {
@@ -76,7 +79,8 @@ def run(model: TypedModel, turns: Sequence[Turn], folder: Path, target: str = WA
         names.append({name: f"{turn}.{number}.in" for number, name in enumerate(given)})
         for number, array in enumerate(arrays):
             (folder / f"{turn}.{number}.in").write_bytes(np.ascontiguousarray(array).tobytes())
-    (folder / "turns.json").write_text(json.dumps(names))
+    outputs = [name for name, _ in found.arrays[found.inputs :]]
+    (folder / "turns.json").write_text(json.dumps({"outputs": outputs, "turns": names}))
     subprocess.run(["node", *(flags() if target == RELAXED else []), "run.mjs"], cwd=folder, check=True, timeout=120)
     return [_given(folder, turn, [fact for _, fact in found.arrays[found.inputs :]]) for turn in range(len(turns))]
 
@@ -135,6 +139,18 @@ def test_a_run_that_is_refused_is_an_error_and_the_next_one_is_right(tmp_path: P
     found = run(model, [(x, np.array([1, 7])), (x, np.array([1, 3]))], tmp_path)
     assert found[0] == "the model could not be run, as an index is beyond its axis"
     np.testing.assert_array_equal(found[1][0], x[[1, 3]])
+
+
+def test_names_may_be_numbers_and_whatever_objects_have(tmp_path: Path) -> None:
+    """Objects of JavaScript have the former first, and some of the latter before anybody gives them."""
+    model, x, y = TypedModel(), np.arange(4, dtype="f4"), np.array([2, 0, 1])
+    inputs = [model.add_source(name, parse_typed_fact(fact)) for name, fact in (("b", "4,f32"), ("2", "3,i64"))]
+    found = [model.wire_node(name, Gather(0), inputs)[0] for name in ("10", "toString", "__proto__")]
+    model.set_outputs([*found, *model.wire_node("1", Square(), [inputs[0]])])
+    (given,) = run(model, [[x, y]], tmp_path)
+    for one in given[:3]:
+        np.testing.assert_array_equal(one, x[y])
+    np.testing.assert_array_equal(given[3], x * x)
 
 
 def test_an_object_that_wants_a_function_is_told_by_name() -> None:

@@ -39,6 +39,7 @@ _SCRIPT: Final = """\
 export const inputs = @INPUTS@;
 export const outputs = @OUTPUTS@;
 
+const ARGUMENTS = @ARGUMENTS@; // of objects, names that are numbers come first
 const ALIGNMENT = @ALIGNED@;
 const MEMORY = @BYTES@;
 
@@ -60,16 +61,17 @@ export async function load(source = @FILE@) {
 export class Model {
   #functions;
   #memory;
-  #places = {};
+  #places = new Map();
 
   constructor(functions) {
     this.#functions = functions;
     const aligned = (place) => Math.ceil(place / ALIGNMENT) * ALIGNMENT;
     this.#memory = aligned(functions.@HEAP@.value);
     let end = this.#memory + MEMORY;
-    for (const [name, { size, array }] of Object.entries({ ...inputs, ...outputs })) {
-      this.#places[name] = aligned(end);
-      end = this.#places[name] + size * array.BYTES_PER_ELEMENT;
+    for (const name of ARGUMENTS) {
+      const { size, array } = { ...inputs, ...outputs }[name];
+      this.#places.set(name, aligned(end));
+      end = aligned(end) + size * array.BYTES_PER_ELEMENT;
     }
     const lacks = end - functions.memory.buffer.byteLength;
     if (lacks > 0) functions.memory.grow(Math.ceil(lacks / 65536));
@@ -90,14 +92,14 @@ export class Model {
       if (found.length !== size) throw new RangeError(`${name} has ${found.length} elements, wanted ${wanted}`);
       this.#array(name, inputs[name]).set(found);
     }
-    if (this.#functions.@RUN@(this.#memory, ...Object.values(this.#places)) !== 0) {
+    if (this.#functions.@RUN@(this.#memory, ...this.#places.values()) !== 0) {
       throw new Error("the model could not be run, as an index is beyond its axis");
     }
     return Object.fromEntries(Object.entries(outputs).map(([name, one]) => [name, this.#array(name, one).slice()]));
   }
 
   #array(name, { array, size }) {
-    return new array(this.#functions.memory.buffer, this.#places[name], size);
+    return new array(this.#functions.memory.buffer, this.#places.get(name), size);
   }
 }
 """
@@ -136,6 +138,7 @@ def script_text(found: CompiledModel, file: str) -> str:
         "NAME": found.name,
         "INPUTS": _object(given),
         "OUTPUTS": _object(gives),
+        "ARGUMENTS": json.dumps([name for name, _ in found.arrays]),
         "ALIGNED": str(ALIGNMENT),
         "BYTES": str(found.memory),
         "FILE": json.dumps(f"./{file}"),
