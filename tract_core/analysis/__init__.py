@@ -26,6 +26,7 @@ from tract_core.errors import (
     UntypableModel,
     together,
 )
+from tract_core.garbage import uncollected
 from tract_core.limits import spending
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
@@ -94,7 +95,7 @@ def _settle(model: InferenceModel, scope: SymbolScope, *, persist: bool = False)
     allow.
     """
     before, given = scope.copy(), dict[OutletId, InferenceFact]()
-    with spending(model.limits):
+    with spending(model.limits), uncollected():
         while True:
             analysis = wire_nodes(model, scope, given, persist=persist)
             known = {outlet: given.get(outlet, model.contract(outlet)) for outlet in model.inputs}

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from tract_core.garbage import uncollected
 from tract_core.limits import spending
 from tract_core.plugins.distributions import CORE
 from tract_core.plugins.keys import DECLUTTER
@@ -65,7 +66,7 @@ def rewrite_by(
     forgive, describe = partial(_forgive, registry, key), partial(_describe, registry, key)
     rules = rules_of(key, registry)
     rewriter = Rewriter(rules, check=check, max_patches=max_patches, forgive=forgive, describe=describe)
-    with spending(model.limits.for_rewriting):
+    with spending(model.limits.for_rewriting), uncollected():
         report = rewriter.rewrite(model)
     model.compact()
     return report

@@ -141,6 +141,14 @@ class Graph(Generic[FactT, OpT]):
         node.inputs[inlet.slot] = outlet
         self.outlet(outlet).successors[inlet] = None
 
+    def rewire(self, node: Node[FactT, OpT], op: OpT, inputs: Sequence[OutletId]) -> None:
+        """Give a node of the graph another operator, which reads ``inputs`` and has as many outputs."""
+        for slot, outlet in enumerate(node.inputs):
+            del self.outlet(outlet).successors[InletId(node.id, slot)]
+        node.op, node.inputs = op, list(inputs)
+        for slot, outlet in enumerate(node.inputs):
+            self.outlet(outlet).successors[InletId(node.id, slot)] = None
+
     def set_outputs(self, outlets: Iterable[OutletId]) -> None:
         """Choose the outlets that are the model's outputs, in order."""
         self.outputs = list(outlets)
@@ -263,8 +271,15 @@ class Graph(Generic[FactT, OpT]):
 
         Returns the ids of the nodes that lost a reader and remain. Inputs and outputs of the model stay.
         """
+        return [touched_id for touched_id in self.remove_dead([node_id]) if touched_id != node_id]
+
+    def remove_dead(self, node_ids: Iterable[int]) -> list[int]:
+        """Remove those of these nodes that nothing reads, and the producers that this leaves unread.
+
+        Returns the ids of the nodes that were looked at and remain.
+        """
         touched: list[int] = []
-        pending = [node_id]
+        pending = list(node_ids)
         while pending:
             node = self.nodes[pending.pop()]
             if node.op is VACANT:
@@ -275,7 +290,7 @@ class Graph(Generic[FactT, OpT]):
             self._vacate(node)
             pending.extend({outlet.node for outlet in node.inputs})
             node.inputs = []
-        return [touched_id for touched_id in touched if touched_id != node_id]
+        return touched
 
     def _has_interface(self, node: Node[FactT, OpT]) -> bool:
         return any(outlet in self.outputs or outlet in self.inputs for outlet in node.outlets())

@@ -37,6 +37,8 @@ class ModelPatch:
         self.shunts: list[tuple[OutletId, OutletId]] = []
         self.retired: list[int] = []
         self._tap_of: dict[OutletId, OutletId] = {}
+        self._in_place: TypedNode | None = None
+        """The node of the target in whose place there is one other operator."""
 
     @staticmethod
     def replace_op(
@@ -49,6 +51,8 @@ class ModelPatch:
         for old, new in zip(node.outlets(), outlets, strict=False):
             patch.shunt(old, new)
         patch.retire(node.id)
+        if len(outlets) == len(node.outputs) and not node.op.announces:  # else both may be needed
+            patch._in_place = node
         return patch
 
     @staticmethod
@@ -98,6 +102,9 @@ class ModelPatch:
     def apply(self) -> PatchResult:
         """Put the new nodes into the target, move the readers over, and remove what is left unread."""
         result = PatchResult()
+        if self._in_place is not None and len(self.model.nodes) == len(self.taps) + 1:
+            self._exchange(self._in_place, result)
+            return result
         mapping = dict(self.taps)
         for node in self.model.nodes:
             if OutletId(node.id) in self.taps:
@@ -115,6 +122,36 @@ class ModelPatch:
             self._move_readers(old, new, result)
         self._hand_over_names(replaced, result)
         return result
+
+    def _exchange(self, node: TypedNode, result: PatchResult) -> None:
+        """Give a node another operator: as little else changes as in any other way to do the same."""
+        target, (new,) = self.target, [one for one in self.model.nodes if OutletId(one.id) not in self.taps]
+        before = {outlet.node for outlet in node.inputs}
+        for condition, origin in self.model.conditions:
+            target.conditions.add(condition, origin)
+        result.added.append(node.id)
+        result.touched.extend(outlet.node for outlet in self.taps.values())
+        self.retired = [node_id for node_id in self.retired if node_id != node.id]
+        self._retire()
+        target.rewire(node, new.op, [self.taps[outlet] for outlet in new.inputs])
+        for old, outlet in zip(node.outlets(), new.outputs, strict=True):
+            self._tell_readers(old, outlet.fact, result)
+            if old.slot == 0 and target.outlet_labels.get(old) == node.name:
+                del target.outlet_labels[old]
+        result.touched.extend(target.remove_dead(before))
+        if not any(outlet.successors for outlet in node.outputs):
+            result.touched.extend(target.remove_if_dead(node.id))
+
+    def _tell_readers(self, outlet: OutletId, fact: TypedFact, result: PatchResult) -> None:
+        """Let those who read an outlet know that its fact is another one."""
+        target = self.target
+        known = target.outlet_fact(outlet)
+        target.set_outlet_fact(outlet, _both(known, fact))
+        readers = [inlet.node for inlet in target.outlet(outlet).successors]
+        result.touched.extend(readers)
+        if _says_more(known, fact):
+            shape = target.outlet_fact(outlet).shape
+            result.touched.extend(refine_facts(target, known.shape, shape, readers))
 
     def _retire(self) -> None:
         for node_id in self.retired:
@@ -141,7 +178,8 @@ class ModelPatch:
         target = self.target
         is_output = old in target.outputs
         label = target.outlet_name(old) if is_output else target.outlet_labels.get(old)
-        refined = self._keep_knowledge(old, new)
+        before, after = target.outlet_fact(old), target.outlet_fact(new)
+        target.set_outlet_fact(new, _both(before, after))
         readers = [inlet for inlet in target.outlet(old).successors if inlet.node not in result.added]
         for inlet in readers:
             target.reconnect(inlet, new)
@@ -153,21 +191,9 @@ class ModelPatch:
             if is_output:  # its name is the model's, that of a tensor inside gives way
                 target.outlet_labels[new] = label
             target.outlet_labels.setdefault(new, label)
-        if refined:
-            result.touched.extend(refine_facts(target, old, new, [inlet.node for inlet in readers]))
-
-    def _keep_knowledge(self, old: OutletId, new: OutletId) -> bool:
-        """Give the new tensor what only the old fact says. Returns whether the new fact says more than the old one."""
-        before, after = self.target.outlet_fact(old), self.target.outlet_fact(new)
-        more = after is not before and (
-            after.shape != before.shape or (after.value is not None) > (before.value is not None)
-        )
-        if after.value is None and before.value is not None:
-            after = replace(after, value=before.value)
-        if before.shape != after.shape and before.shape.is_concrete:
-            after = replace(after, shape=before.shape)
-        self.target.set_outlet_fact(new, after)
-        return more
+        if _says_more(before, after):
+            shape = target.outlet_fact(new).shape
+            result.touched.extend(refine_facts(target, before.shape, shape, [inlet.node for inlet in readers]))
 
     def _hand_over_names(self, replaced: list[tuple[OutletId, OutletId]], result: PatchResult) -> None:
         """Once an old node is gone, the new one in its place gets its name."""
@@ -182,6 +208,22 @@ class ModelPatch:
         for node_id in result.added:
             if not any(outlet.successors for outlet in target.nodes[node_id].outputs):
                 result.touched.extend(target.remove_if_dead(node_id))
+
+
+def _says_more(before: TypedFact, after: TypedFact) -> bool:
+    """Whether a new fact says more than the old one, or something else."""
+    return after is not before and (
+        after.shape != before.shape or (after.value is not None) > (before.value is not None)
+    )
+
+
+def _both(before: TypedFact, after: TypedFact) -> TypedFact:
+    """The new fact with what only the old one says."""
+    if after.value is None and before.value is not None:
+        after = replace(after, value=before.value)
+    if before.shape != after.shape and before.shape.is_concrete:
+        after = replace(after, shape=before.shape)
+    return after
 
 
 TypedModelPatch = ModelPatch

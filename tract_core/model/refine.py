@@ -13,20 +13,19 @@ from tract_core.dims.theory import Theory
 from tract_core.errors import DimError, TractError
 from tract_core.model.fact import ShapeFact, TypedFact, in_type
 from tract_core.model.fields import changed
-from tract_core.model.graph import VACANT, OutletId
+from tract_core.model.graph import VACANT
 from tract_core.model.substitute import substitute_in, symbols_announced
 from tract_core.model.typed import TypedModel, TypedNode
 
 _NO_SYMBOLS: Final = frozenset[str]()
 
 
-def refine_facts(model: TypedModel, old: OutletId, new: OutletId, readers: Iterable[int]) -> list[int]:
-    """The tensor ``old``, now called ``new``, is known better: tell the nodes that read it, and so on.
+def refine_facts(model: TypedModel, before: ShapeFact, after: ShapeFact, readers: Iterable[int]) -> list[int]:
+    """A tensor whose shape was ``before`` is known better: tell the nodes that read it, and so on.
 
-    A symbol that stood for nothing but a size of ``old`` gives way to that size everywhere. Returns the ids of the
+    A symbol that stood for nothing but a size of ``before`` gives way to that size everywhere. Returns the ids of the
     nodes whose facts changed.
     """
-    before, after = model.outlet_fact(old).shape, model.outlet_fact(new).shape
     found = _resolve(model, _settled(model, before, after))
     pending = deque(readers)
     while pending:

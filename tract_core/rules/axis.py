@@ -61,6 +61,8 @@ def _going(model: TypedModel, row: Sequence[TypedNode]) -> int:
 
 
 def _shorter(row: Sequence[AxisOp], source: Sequence[Dim], target: Sequence[Dim]) -> list[AxisOp] | None:
+    if len(row) == 1 and isinstance(row[0], (AddAxis, RmAxis)):
+        return None  # it is the shortest that does this, as it nearly always stands alone
     if all(isinstance(op, _MOVES) for op in row):
         found = arrangement(row, source)
     elif all(isinstance(op, _KEEPS_ORDER) for op in row):

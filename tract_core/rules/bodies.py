@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from weakref import WeakSet, finalize, ref
+from weakref import finalize, ref
 
 from tract_core.model.bodies import map_bodies
 from tract_core.model.identity import origin
@@ -15,11 +15,12 @@ from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
 
-_SETTLED: Final[WeakSet[TypedModel]] = WeakSet()
-"""Bodies that are in normal form. A body belongs to a frozen operator: nobody changes it afterwards."""
-
 _SIMPLER: Final[dict[int, ref[TypedModel]]] = {}
-"""The normal forms of bodies that are there, by their ids: one that several operators hold is simplified once."""
+"""The normal forms of bodies that are there, by their ids; one that is in normal form is its own.
+
+A body belongs to a frozen operator: nobody changes it afterwards. It is told by its id, as comparing what bodies hold
+takes as long as going through them again.
+"""
 
 
 @rewrites(ANY_OP)
@@ -36,10 +37,16 @@ def _decluttered(body: TypedModel) -> TypedModel:
     known = _SIMPLER.get(id(body), lambda: None)()
     if known is not None:
         return known
-    simpler = body if body in _SETTLED else _simplified(body)
+    simpler = _simplified(body)
+    _keep(body, simpler)
+    if simpler is not body:
+        _keep(simpler, simpler)
+    return simpler
+
+
+def _keep(body: TypedModel, simpler: TypedModel) -> None:
     _SIMPLER[id(body)] = ref(simpler)
     finalize(body, _SIMPLER.pop, id(body), None)
-    return simpler
 
 
 def _simplified(body: TypedModel) -> TypedModel:
@@ -53,7 +60,6 @@ def _simplified(body: TypedModel) -> TypedModel:
         simpler.compact()
     elif not changed:
         simpler = body
-    _SETTLED.add(simpler)
     return simpler
 
 

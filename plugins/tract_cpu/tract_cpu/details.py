@@ -14,6 +14,7 @@ from tract_llvm.program.views import View
 
 from tract_core.data import Constant, Container
 from tract_core.frozen import frozen
+from tract_core.garbage import uncollected
 from tract_core.model.bodies import own_symbols
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
@@ -85,7 +86,8 @@ class Details:
     @staticmethod
     def of(model: TypedModel, target: Target) -> Details:
         """Those of a model in normal form, compiled now."""
-        return Details(compiled(model, target), target)
+        with uncollected():
+            return Details(compiled(model, target), target)
 
     @cached_property
     def gone(self) -> list[list[tuple[OutletId, int]]]:

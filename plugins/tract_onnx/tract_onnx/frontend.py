@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 
 from tract_core.analysis.inference import InferenceModel
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, VersionError
+from tract_core.garbage import uncollected
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins import Registry, default_registry
@@ -119,7 +120,7 @@ class OnnxLoader:
         return Examination(model, tuple(problems), remarks, description(proto))
 
     def _read(self, buffer: Buffer, files: ExternalFiles, name: str = "") -> InferenceModel:
-        with spending(self._limits):
+        with spending(self._limits), uncollected():
             skeleton, proto = _parsed(buffer, self._limits, name)
             return self._model(proto, TensorReader(buffer, skeleton, files, self._limits))
 

@@ -43,12 +43,20 @@ def rewritten(
         return model
     copy = model.clone()
     changed = rewrite(copy)
+    done: dict[int, tuple[TypedModel, TypedModel]] = {}
+    """Bodies, by their ids, with what they became; what came out of one stays as it is."""
+
+    def once(body: TypedModel) -> TypedModel:
+        if id(body) not in done:
+            found = rewritten(body, concerns, rewrite)
+            done[id(body)] = body, found
+            done.setdefault(id(found), (found, found))
+        return done[id(body)][1]
 
     @rewrites(ANY_OP)
     def native_bodies(model: TypedModel, node: TypedNode, op: Any) -> ModelPatch | None:
         """Scan, IfThenElse ... -> the same with their bodies rewritten"""
-        is_around = isinstance(op, OpWithBodies)
-        found = map_bodies(op, lambda body: rewritten(body, concerns, rewrite)) if is_around else op
+        found = map_bodies(op, once) if isinstance(op, OpWithBodies) else op
         return None if found is op else ModelPatch.replace_op(model, node, found)
 
     changed = Rewriter(RuleSet([native_bodies])).rewrite(copy).changed or changed
