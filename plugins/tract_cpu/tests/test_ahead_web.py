@@ -16,6 +16,7 @@ from exact import exact_outputs
 from portable_models import EXAMPLES
 from test_dots import SHORT, values
 from test_tile_conv import conv
+from tract_cpu.ahead.npm import npm_name, npm_package
 from tract_cpu.ahead.object_file import compile_model
 from tract_cpu.ahead.script import script_text
 from tract_cpu.ahead.targets import SIMD128, WASM, target_named
@@ -23,7 +24,7 @@ from tract_cpu.ahead.wasm import module_of
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import portable
 
-from tract_core.errors import Unsupported
+from tract_core.errors import InputError, Unsupported
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.conv import Conv, reference
@@ -189,3 +190,37 @@ def test_plain_modules_have_nothing_relaxed() -> None:
     for target, has in ((WASM, False), (RELAXED, True)):
         found = compile_model(typed, target_named(target), "model")
         assert (relaxed_madd in module_of(found.code, [])) == has
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="wants npm")
+def test_what_npm_installs_is_found_by_its_name(tmp_path: Path) -> None:
+    model = TypedModel()
+    model.set_outputs(model.wire_node("y", Square(), [model.add_source("x", parse_typed_fact("3,f32"))]))
+    found, file = compile_model(model, target_named(WASM), "my_net"), tmp_path / "my-net-2.0.1.tgz"
+    file.write_bytes(npm_package(found, *npm_name(file)))
+    assert file.read_bytes() == npm_package(found, "my-net", "2.0.1")
+    (tmp_path / "package.json").write_text('{"private": true}')
+    subprocess.run(["npm", "install", "--offline", "--no-audit", f"./{file.name}"], cwd=tmp_path, check=True)
+    script = """
+import { load } from "my-net";
+const { y } = (await load()).run({ x: [1, 2, 3] });
+const { default: said } = await import("./node_modules/my-net/package.json", { with: { type: "json" } });
+console.log([...y], import.meta.resolve("my-net/my-net.wasm").endsWith("/my-net/my-net.wasm"), said.version);
+"""
+    (tmp_path / "main.mjs").write_text(script)
+    done = subprocess.run(["node", "main.mjs"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[ 1, 4, 9 ] true 2.0.1"
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("a.tgz", ("a", "1.0.0")), ("my-net-2.0.1.tgz", ("my-net", "2.0.1")), ("n-1.2.3-rc.1.tgz", ("n", "1.2.3-rc.1"))],
+)
+def test_files_of_npm_say_names_and_versions(file: str, name: tuple[str, str]) -> None:
+    assert npm_name(Path("x") / file) == name
+
+
+@pytest.mark.parametrize("file", ["A.tgz", "a.nnef.tgz", "-a.tgz", ".tgz", "ä.tgz"])
+def test_other_names_are_refused(file: str) -> None:
+    with pytest.raises(InputError, match="names no package of npm"):
+        npm_name(Path(file))

@@ -62,6 +62,8 @@ def test_a_shared_library_is_linked_where_a_compiler_is(folder: Path) -> None:
         (["--set", "B=1", "compile", "a.so", "--target", "aarch64"], "for this machine only, not for aarch64"),
         (["--set", "B=1", "compile", "missing/a.o"], "missing"),
         (["--set", "B=1", "compile", "a.wasm", "--target", "aarch64"], "'a.wasm' is for wasm32, not for aarch64"),
+        (["--set", "B=1", "compile", "a.tgz", "--target", "x86-64"], "'a.tgz' is for wasm32, not for x86-64"),
+        (["--set", "B=1", "compile", "a.nnef.tgz"], "'a.nnef.tgz' names no package of npm"),
     ],
 )
 def test_mistakes_are_told_and_nothing_is_written(folder: Path, words: list[str], told: str) -> None:

@@ -52,7 +52,7 @@ async function read(source) {
 }
 
 /** Load the model: from its bytes, or from where they are, which is beside this file if nothing else is said. */
-export async function load(source = @FILE@) {
+export async function load(source = new URL(@FILE@, import.meta.url)) {
   const isThere = source instanceof ArrayBuffer || ArrayBuffer.isView(source);
   const { instance } = await WebAssembly.instantiate(isThere ? source : await read(source), {});
   return new Model(instance.exports);

@@ -23,6 +23,7 @@ OBJECTS: Final = (".o", ".obj")
 LIBRARIES: Final = (".so", ".dylib", ".dll")
 MODULE: Final = ".wasm"
 PACKAGE: Final = ".whl"
+NPM: Final = ".tgz"
 
 TARGET_HELP: Final = (
     "What it is for: this machine, or x86-64, x86-64-v3, x86-64-v4, these two with -vnni behind them, or aarch64, for "
@@ -43,10 +44,11 @@ def command(request: Request, file: str, target: str, as_json: bool, **flags: st
 
     Its ending says what it is: an object file (.o, .obj), a shared library for this machine (.so, .dylib, .dll), a
     package of Python that needs NumPy alone (.whl), or a module of WebAssembly (.wasm), with what loads it from
-    JavaScript (.mjs, .d.mts).
+    JavaScript (.mjs, .d.mts), or all that as a package of npm (.tgz).
 
     Sizes have to be known: --set N=1 gives a symbol its value. A header of C says what is called, with what.
     """
+    from tract_cpu.ahead.npm import npm_name
     from tract_cpu.ahead.object_file import compile_model
     from tract_cpu.ahead.package import wheel_name
     from tract_cpu.ahead.targets import target_named
@@ -55,6 +57,8 @@ def command(request: Request, file: str, target: str, as_json: bool, **flags: st
     target = _target_for(path, target)
     if path.suffix == PACKAGE and flags["name"] is None:
         flags["name"] = wheel_name(path)[0]
+    if path.suffix == NPM:
+        flags["name"] = flags["name"] or _name_of(Path(npm_name(path)[0]))
     chosen = target_named(target)
     model = request.typed_model()
     with request.progress("compiling"):
@@ -71,11 +75,11 @@ def _target_for(path: Path, target: str) -> str:
     from tract_core.errors import InputError
     from tract_cpu.ahead.targets import NATIVE, TARGETS, WASM
 
-    wanted = (*OBJECTS, *LIBRARIES, PACKAGE, MODULE)
+    wanted = (*OBJECTS, *LIBRARIES, PACKAGE, MODULE, NPM)
     if path.suffix not in wanted:
         ending = repr(path.suffix) if path.suffix else "nothing"
         raise InputError(f"{str(path)!r} ends in {ending}", hint=f"its ending says what it is: {', '.join(wanted)}")
-    if path.suffix != MODULE:
+    if path.suffix not in {MODULE, NPM}:
         return target
     if target != NATIVE and (target not in TARGETS or not TARGETS[target].is_module):
         raise InputError(f"{str(path)!r} is for {WASM}, not for {target}", hint="leave --target out, or name a .o")
@@ -84,17 +88,15 @@ def _target_for(path: Path, target: str) -> str:
 
 def _files(found: CompiledModel, target: ObjectTarget, path: Path, header: str | None) -> dict[Path, bytes | bytearray]:
     """What is written, by name."""
-    from tract_cpu.ahead.glue import function_names
     from tract_cpu.ahead.header import header_text
+    from tract_cpu.ahead.npm import npm_name, npm_package, web_files
     from tract_cpu.ahead.package import wheel, wheel_name
-    from tract_cpu.ahead.script import script_text, types_text
     from tract_cpu.ahead.shared import shared_library
-    from tract_cpu.ahead.wasm import module_of
 
     if path.suffix == MODULE:
-        texts = {".mjs": script_text(found, path.name), ".d.mts": types_text(found)}
-        module: dict[Path, bytes | bytearray] = {path: module_of(found.code, [*function_names(found.name).values()])}
-        return module | {path.with_suffix(ending): text.encode() for ending, text in texts.items()}
+        return {path.with_name(name): content for name, content in web_files(found, path.stem).items()}
+    if path.suffix == NPM:
+        return {path: npm_package(found, *npm_name(path))}
     if path.suffix == PACKAGE:
         name, version, file = wheel_name(path)
         return {path.with_name(file): wheel(found, shared_library(found.code, target), target, name, version)}
