@@ -1,4 +1,4 @@
-"""How long until a trained file runs, in a process after others? ``python bench/bench_restart.py [--only WORD]``
+"""How long until a trained file runs, in a process after others? ``python bench/bench_restart.py [--only WORD ...]``
 
 The files and their inputs are those of ``make test-shipped``. Each is loaded, prepared and run once in processes of
 their own: with nothing kept (cold), with kernels kept but no plan (warm), with a plan kept (again), and by ONNX
@@ -7,6 +7,10 @@ can be called, the medians of the rounds; "ready" is a kept plan in a process th
 imported what it takes. Then ratios: of "ready" over ONNX Runtime's session, and of "again" with its imports over ONNX
 Runtime's import and session. The results of a kept plan are compared with those of the plan as it was made: they are
 the same bits.
+
+With ``--another``, only what a process pays that has prepared other models (`OTHERS`, so that what it takes is
+imported) and keeps kernels but no plans: processor milliseconds of loading, typing, simplifying and preparing, beside
+ONNX Runtime's session in a process that has made another one. The last line has the median and the worst ratio.
 """
 
 from __future__ import annotations
@@ -50,6 +54,39 @@ times = {"begin": done - begin, "session": done - imported, "run": ran - done, "
 print(json.dumps(times))
 """
 
+OTHERS = ("320n", "ppocrv5_rec", "bilstm.int8", "nemo128", "plcmos_v2")
+"""Parts of the names of files that have operators of all kinds between them."""
+
+ANOTHER = """
+import sys, time, json
+import tract_core as tract
+from tract_core.api.model import Model
+runtime = tract.runtime_for_name("cpu", threads=1)
+for path in (*sys.argv[2:], sys.argv[1]):
+    times = [time.process_time()]
+    loaded = tract.onnx().load(path)
+    times.append(time.process_time())
+    typed = loaded._held.into_typed()
+    times.append(time.process_time())
+    typed = typed.declutter()
+    times.append(time.process_time())
+    runtime.prepare(Model(typed))
+    times.append(time.process_time())
+print(json.dumps([after - before for before, after in zip(times, times[1:])]))
+"""
+
+ANOTHER_OF_THEIRS = """
+import sys, time, json
+import onnxruntime
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads, options.log_severity_level = 1, 4
+for path in (*sys.argv[2:], sys.argv[1]):
+    begin = time.process_time()
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    seconds = time.process_time() - begin
+print(json.dumps([seconds]))
+"""
+
 THEIRS = """
 import sys, time, json
 import numpy as np
@@ -66,16 +103,20 @@ print(json.dumps({"begin": done - begin, "session": done - imported, "run": 0, "
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="files with this in their names")
+    parser.add_argument("--only", nargs="+", default=[""], help="files with one of these in their names")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cold", action="store_true", help="measure with nothing kept too, which takes long")
+    parser.add_argument("--another", action="store_true", help="measure processes that have prepared other models")
     options = parser.parse_args()
+    if options.another:
+        after_others(options.only, options.rounds)
+        return
     ways = [*(["cold"] if options.cold else []), "warm", "again", "ready", "theirs"]
     print(f"{'file':<52}" + "".join(f"{way:>8}" for way in ways) + f"{'ready/theirs':>14}{'with imports':>14}")
     ratios: list[tuple[float, float, float]] = []
     for path in fetch.models():
         name = fetch.short_name(path)
-        if options.only not in name or path.stat().st_size > 100 << 20:
+        if not any(word in name for word in options.only) or path.stat().st_size > 100 << 20:
             continue
         try:
             case = next(iter(two_cases(path, fetch.known(path))))
@@ -94,6 +135,36 @@ def main() -> None:
         ("ready/session", "with imports", "warm with imports"), zip(*ratios, strict=True), strict=True
     ):
         print(f"{what:<16} median {statistics.median(column):6.2f}  worst {max(column):6.2f}  of {len(column)}")
+
+
+def after_others(only: list[str], rounds: int) -> None:
+    """Print what each file takes in processes that have prepared others."""
+    others = [path for path in fetch.models() if any(word in path.name for word in OTHERS)]
+    ratios: list[float] = []
+    print(f"{'file':<52}{'load':>8}{'type':>8}{'simplify':>9}{'prepare':>8}{'all':>8}{'theirs':>8}{'ratio':>7}")
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {**os.environ, "TRACT_CACHE": folder, "TRACT_PLANS": "0"}
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)
+        for path in fetch.models():
+            name = fetch.short_name(path)
+            if not any(word in name for word in only) or path.stat().st_size > 100 << 20:
+                continue
+            before = [one for one in others if one != path]
+            if child(ANOTHER, kept, path) is None:
+                print(f"{name:<52} not prepared")
+                continue
+            runs = [
+                (child(ANOTHER, kept, path, *before), child(ANOTHER_OF_THEIRS, kept, path, DIGITS))
+                for _ in range(rounds)
+            ]
+            ours = [statistics.median(times) for times in zip(*(one for one, _ in runs if one), strict=True)]
+            theirs = statistics.median(one[0] for _, one in runs if one)
+            ratios.append(sum(ours) / theirs)
+            told = "".join(f"{1e3 * one:8.1f}" for one in (*ours, sum(ours), theirs))
+            print(f"{name:<52}{told}{ratios[-1]:7.2f}", flush=True)
+    print(
+        f"warm after others/session  median {statistics.median(ratios):.2f}  worst {max(ratios):.2f}  of {len(ratios)}"
+    )
 
 
 def measured(path: Path, inputs: dict[str, Any], ways: list[str], rounds: int) -> dict[str, tuple[float, float]] | None:
@@ -123,7 +194,7 @@ def measured(path: Path, inputs: dict[str, Any], ways: list[str], rounds: int) -
     }
 
 
-def child(script: str, environment: dict[str, str], *arguments: object) -> dict[str, float] | None:
+def child(script: str, environment: dict[str, str], *arguments: object) -> Any:
     """What a process tells that does this; ``None`` where it fails."""
     command = [sys.executable, "-c", script, *map(str, arguments)]
     done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, replace
+from functools import cache
 from inspect import get_annotations
 from operator import attrgetter
 from reprlib import recursive_repr
+from types import MemberDescriptorType
 from typing import Any, Final, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -103,6 +105,20 @@ def _reader(names: list[str]) -> Callable[[object], tuple[object, ...]]:
     return lambda thing: tuple([getattr(thing, name) for name in names])
 
 
+def replaced(thing: T, **changes: Any) -> T:
+    """What `dataclasses.replace` gives for an object of a class as those here, in a third of the time."""
+    for name in _parameters(thing.__class__):
+        if name not in changes:
+            changes[name] = getattr(thing, name)
+    return thing.__class__(**changes)
+
+
+@cache
+def _parameters(cls: Any) -> tuple[str, ...]:
+    """The names that the constructor takes."""
+    return tuple(one.name for one in fields(cls))
+
+
 class _Constructor:
     """``__init__`` of a class with these fields, compiled when it is first asked for: many classes make no object."""
 
@@ -130,7 +146,12 @@ def _constructor(owner: type, every: Fields) -> Any:
             scope[f"_default_{name}"] = one.default
             default = f"=_default_{name}"
         (named if one.kw_only else plain).append(name + default)
-        lines.append(f"_put(self, {name!r}, {value})")
+        slot = getattr(owner, name, None)
+        if isinstance(slot, MemberDescriptorType):  # which is set in less time than found by its name
+            scope[f"_put_{name}"] = slot.__set__
+            lines.append(f"_put_{name}(self, {value})")
+        else:
+            lines.append(f"_put(self, {name!r}, {value})")
     if hasattr(owner, "__post_init__"):
         lines.append("self.__post_init__()")
     parameters = ", ".join(plain + named if named[1:] else plain)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import re
 from enum import IntEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -57,7 +57,9 @@ class DatumType(IntEnum):
     def __str__(self) -> str:
         return self.name
 
-    @property
+    __hash__ = int.__hash__  # that of an Enum looks up its name each time
+
+    @cached_property
     def short(self) -> str:
         """The lower-case name used in facts, as ``f32``."""
         return self.name.lower()

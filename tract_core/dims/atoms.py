@@ -145,8 +145,10 @@ Monomial: TypeAlias = tuple[Factor, ...]
 def multiply_monomials(left: Monomial, right: Monomial) -> Monomial:
     """The product in canonical form. Raises DimError above ``MAX_DEGREE`` factors."""
     factors = sorted(left + right)
-    if any(isinstance(factor, Atom) and factor.kind in BOOLEAN for factor in factors):
-        factors = _without_repeated_booleans(factors)
+    for factor in factors:
+        if isinstance(factor, Atom) and factor.kind in BOOLEAN:
+            factors = _without_repeated_booleans(factors)
+            break
     if len(factors) > MAX_DEGREE:
         raise too_large(f"a product of {len(factors)} factors, at most {MAX_DEGREE} are allowed")
     return tuple(factors)

@@ -18,8 +18,10 @@ _MAX_CASES = 64
 
 def same_dim(a: Dim, b: Dim, known: KnownSizes = NOTHING) -> bool | None:
     """Whether ``a`` and ``b`` are always equal (yes), never equal (no), or neither is certain (``None``)."""
+    if a == b:
+        return True
     if isinstance(a, int) and isinstance(b, int):
-        return a == b
+        return False
     difference = a - b
     if isinstance(difference, int):
         return difference == 0

@@ -50,7 +50,7 @@ class TDim:
     def __add__(self, other: Dim) -> Dim:
         if type(other) is TDim:
             return _add(self, other, 1)
-        number = _integer(other)
+        number = other if other.__class__ is int else _integer(other)
         if number is None:
             return NotImplemented
         return TDim(self.terms, self.constant + number) if number else self
@@ -60,13 +60,13 @@ class TDim:
     def __sub__(self, other: Dim) -> Dim:
         if type(other) is TDim:
             return _add(self, other, -1)
-        number = _integer(other)
+        number = other if other.__class__ is int else _integer(other)
         if number is None:
             return NotImplemented
         return TDim(self.terms, self.constant - number) if number else self
 
     def __rsub__(self, other: int) -> Dim:
-        number = _integer(other)
+        number = other if other.__class__ is int else _integer(other)
         if number is None:
             return NotImplemented
         return TDim({product: -factor for product, factor in self.terms.items()}, number - self.constant)
@@ -80,7 +80,7 @@ class TDim:
     def __mul__(self, other: Dim) -> Dim:
         if type(other) is TDim:
             return _multiply(self, other)
-        number = _integer(other)
+        number = other if other.__class__ is int else _integer(other)
         if number is None:
             return NotImplemented
         if number == 0:

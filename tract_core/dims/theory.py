@@ -48,6 +48,8 @@ class Theory:
         self._simplified: dict[TDim, Dim] = {}
         self.found: dict[Any, Any] = {}
         """What others made of what is known, under keys of theirs. It is gone when anything is learned."""
+        self._answers: dict[tuple[Dim, Dim], bool | None] = {}
+        """Whether sizes are the same, where that was asked."""
         self._fixed: list[str] = []
         """Symbols for which one value is left, and which it has not replaced yet."""
         self._replacing = False
@@ -89,7 +91,14 @@ class Theory:
 
     def same(self, a: Dim, b: Dim) -> bool | None:
         """Whether ``a`` and ``b`` are equal: always, never, or ``None`` where it depends or was not found out."""
-        return True if a == b else same_dim(self.simplify(a), self.simplify(b), self._known)
+        if a == b:
+            return True
+        if isinstance(a, int) and isinstance(b, int):
+            return False
+        pair = a, b
+        if pair not in self._answers:  # networks ask the same of many nodes
+            self._answers[pair] = same_dim(self.simplify(a), self.simplify(b), self._known)
+        return self._answers[pair]
 
     def less_or_equal(self, a: Dim, b: Dim) -> bool | None:
         """Whether ``a <= b``: always, never, or ``None`` where it depends or was not found out."""
@@ -177,6 +186,7 @@ class Theory:
     def _changed(self) -> None:
         self.version += 1
         self._simplified.clear()
+        self._answers.clear()
         self.found.clear()
         self._known.forget_found()
 

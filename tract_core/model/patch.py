@@ -136,6 +136,8 @@ class ModelPatch:
         target.rewire(node, new.op, [self.taps[outlet] for outlet in new.inputs])
         for old, outlet in zip(node.outlets(), new.outputs, strict=True):
             self._tell_readers(old, outlet.fact, result)
+            if old in target.outputs:
+                target.outlet_labels[old] = target.outlet_name(old)
             if old.slot == 0 and target.outlet_labels.get(old) == node.name:
                 del target.outlet_labels[old]
         result.touched.extend(target.remove_dead(before))

@@ -35,8 +35,26 @@ if TYPE_CHECKING:
     from tract_core.model.graph import OutletId
     from tract_core.model.op import TypedOp
     from tract_core.model.typed import TypedModel, TypedNode
+    from tract_core.plugins.registry import Registry
 
 T = TypeVar("T")
+
+
+@frozen
+class HostRows:
+    """What tables say of operators of one type. ``owner``: the distribution that brought the code that runs them."""
+
+    owner: str
+    meaning: ReferenceFn | None
+    memory: MemoryFn | None
+    state: StateFn | None
+
+    @staticmethod
+    def of(registry: Registry, kind: type) -> HostRows:
+        """The rows for a type."""
+        meanings, states = registry[REFERENCE], registry[STATE]
+        owner = states.owner(kind) or meanings.owner(kind) or "nobody"
+        return HostRows(owner, meanings.find(kind), registry[MEMORY].find(kind), states.find(kind))
 
 
 @frozen
@@ -64,11 +82,15 @@ class HostNode:
     definitions: Definitions
 
     @staticmethod
-    def prepare(model: TypedModel, node: TypedNode, given: frozenset[str], known: frozenset[str]) -> HostNode:
-        """``given``: symbols that inputs surely give values; ``known``: what inputs and nodes before it mention."""
-        kind, facts, registry = type(node.op), tuple(model.output_facts(node)), model.registry
-        owner = registry[STATE].owner(kind) or registry[REFERENCE].owner(kind) or "nobody"
-        promise = Promise(owner, facts)
+    def prepare(
+        model: TypedModel, node: TypedNode, given: frozenset[str], known: frozenset[str], rows: HostRows
+    ) -> HostNode:
+        """``given``: symbols that inputs surely give values; ``known``: what inputs and nodes before it mention.
+
+        ``rows``: of the operator's type.
+        """
+        facts = tuple(model.output_facts(node))
+        promise = Promise(rows.owner, facts)
         symbols = promise.symbols
         return HostNode(
             node=node.id,
@@ -80,9 +102,9 @@ class HostNode:
             binds=symbols - known,
             late=symbols - given,
             makes_texts=any(fact.datum_type is DatumType.STRING for fact in facts),
-            meaning=registry[REFERENCE].find(kind),
-            memory=registry[MEMORY].find(kind),
-            state=registry[STATE].find(kind),
+            meaning=rows.meaning,
+            memory=rows.memory,
+            state=rows.state,
             definitions=model.symbols.definitions,
         )
 
@@ -190,11 +212,15 @@ def host_nodes(model: TypedModel) -> list[HostNode]:
     definitions = model.symbols.definitions
     given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], definitions).symbols
     known, found = model.given_symbols(), list[HostNode]()
+    rows: dict[type, HostRows] = {}
     for node_id in execution_order(model):
         check_time()
         node = model.nodes[node_id]
         if not isinstance(node.op, TypedSource):
-            found.append(HostNode.prepare(model, node, given, known))
+            kind = type(node.op)
+            if kind not in rows:
+                rows[kind] = HostRows.of(model.registry, kind)
+            found.append(HostNode.prepare(model, node, given, known, rows[kind]))
             if found[-1].binds:
                 known = definitions.with_known(known | found[-1].binds)
     return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from tract_llvm.program.storages import Address, Kind
 
+from tract_core.dims import TDim
 from tract_cpu.binding import ArgumentLayout, Places, Section
 from tract_cpu.kernels.control import COUNT, FUEL_OF_ITERATION, BeginPlan, CountPlan
 from tract_cpu.program.eventual import Eventual
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from tract_core.compile.arena_plan import ArenaPlan
     from tract_core.dims import Dim
     from tract_core.plugins.keys import Array
+
+
+_SIZES: Final = (int, TDim)
 
 
 def native_steps(program: Program) -> list[NativeStep]:
@@ -120,6 +124,9 @@ class _Section:
 
     def _add(self, argument: Argument) -> None:
         place, number = len(self._which), self._firsts
+        if argument.__class__ in _SIZES:  # as most
+            self._which.append(self._number(argument))  # pyright: ignore[reportArgumentType]: it is one
+            return
         if isinstance(argument, StepNumber):
             argument = self._numbers[argument.place]
         elif isinstance(argument, ArgumentPlace):

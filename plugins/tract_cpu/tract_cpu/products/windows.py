@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
-from tract_core.frozen import frozen
+from tract_core.frozen import frozen, replaced
 from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.place.chain import PlacedChain
 from tract_cpu.products.weights import Weights
@@ -68,4 +66,4 @@ def first(parts: Parts) -> View:
     offset = source.offset
     for one in parts.axes:
         offset = offset - source.strides[one.place] * one.before
-    return replace(source, offset=offset)
+    return replaced(source, offset=offset)

@@ -7,13 +7,12 @@ the whole, and what moves is noted with the loop that moves it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tract_llvm.program.storages import Address, Storage
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
-from tract_core.frozen import frozen
+from tract_core.frozen import frozen, replaced
 from tract_core.model.graph import OutletId
 from tract_cpu.program.program import HostStep, NativeStep, ReadStep, Step
 
@@ -68,6 +67,8 @@ class Places:
 
     def root(self, storage: Storage) -> Root:
         """Where a storage really lies."""
+        if storage not in self.parts:
+            return Root(storage)
         found = Root(storage)
         while found.storage in self.parts:
             part = self.parts[found.storage]
@@ -77,6 +78,8 @@ class Places:
 
     def address(self, address: Address) -> Address:
         """An address, in the whole instead of the part."""
+        if address.storage not in self.parts:
+            return address
         root = self.root(address.storage)
         return Address(root.storage, address.offset + root.offset * root.bytes)
 
@@ -89,7 +92,7 @@ class Places:
         if view.storage not in self.parts:
             return view
         root = self.root(view.storage)
-        return replace(view, storage=root.storage, offset=view.offset + root.offset)
+        return replaced(view, storage=root.storage, offset=view.offset + root.offset)
 
     def views(self, views: Mapping[OutletId, View | None]) -> dict[OutletId, View | None]:
         """Tensors, in wholes instead of parts."""
@@ -98,10 +101,14 @@ class Places:
     def step(self, step: Step) -> Step:
         """A step, with places in wholes instead of parts."""
         if isinstance(step, NativeStep):
-            arguments = tuple(self.address(one) if isinstance(one, Address) else one for one in step.arguments)
-            step = replace(step, arguments=arguments)
-        elif isinstance(step, ReadStep):
-            return replace(step, inputs=tuple(self.known(view) for view in step.inputs))
-        elif isinstance(step, HostStep):
-            step = replace(step, inputs=tuple(self.view(view) for view in step.inputs))
-        return replace(step, results=tuple(self.root(one).storage for one in step.results))
+            arguments = tuple([self.address(one) if isinstance(one, Address) else one for one in step.arguments])
+            return replaced(step, arguments=arguments, results=self._roots(step))
+        if isinstance(step, ReadStep):
+            return replaced(step, inputs=tuple(self.known(view) for view in step.inputs))
+        if isinstance(step, HostStep):
+            step = replaced(step, inputs=tuple(self.view(view) for view in step.inputs))
+        return replaced(step, results=self._roots(step))
+
+    def _roots(self, step: Step) -> tuple[Storage, ...]:
+        """Where the results of a step really lie."""
+        return tuple(self.root(one).storage for one in step.results)

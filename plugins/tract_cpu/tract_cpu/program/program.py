@@ -124,13 +124,14 @@ class ReadStep:
 Step = NativeStep | HostStep | ViewStep | ReadStep
 
 
-def touched(step: Step) -> Iterator[Storage]:
+def touched(step: Step) -> list[Storage]:
     """The storages that a step reads or writes."""
+    found = list[Storage]()
     if isinstance(step, NativeStep):
-        yield from (one.storage for one in step.arguments if isinstance(one, Address))
+        found += [one.storage for one in step.arguments if isinstance(one, Address)]
     elif isinstance(step, HostStep | ReadStep):
-        yield from (one.storage for one in step.inputs if one is not None)
-    yield from step.results
+        found += [one.storage for one in step.inputs if one is not None]
+    return [*found, *step.results]
 
 
 @frozen

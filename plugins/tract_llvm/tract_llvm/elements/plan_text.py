@@ -25,11 +25,11 @@ def plan_text(plan: object) -> str:
         return told(plan)
     if isinstance(plan, tuple):
         parts = cast("tuple[object, ...]", plan)  # isinstance does not tell of what
-        return f"({', '.join(map(plan_text, parts))})"
+        return f"({', '.join([plan_text(part) for part in parts])})"
     if isinstance(plan, Enum):
         return f"{origin_of(type(plan))}.{plan.name}"
     if is_dataclass(plan) and not isinstance(plan, type):
-        fields = (f"{name}={plan_text(getattr(plan, name))}" for name in field_names(plan))
+        fields = [f"{name}={plan_text(getattr(plan, name))}" for name in field_names(plan)]
         return f"{origin_of(type(plan))}({', '.join(fields)})"
     if callable(plan):
         return origin_of(plan)

@@ -20,6 +20,8 @@ from tract_core.cache.sources import NUMBERS, digest_of_sources
 from tract_core.digests import blake2b
 
 _OWN: Final = __name__.partition(".")[0]
+_SOURCES: Final = Path(__file__).parents[1]
+"""Of this distribution."""
 
 
 @cache
@@ -60,7 +62,7 @@ def _sources_of(module: str) -> str:
 
 def key_of_code(writer: Any, text: str, target: object) -> Key:
     """The key of the code that a function or a class writes. ``text``, ``target``: as of `key_of`."""
-    return key_of(f"{origin_of(writer)} {text}", target, digest_of_sources(Path(__file__).parents[1]))
+    return key_of(f"{origin_of(writer)} {text}", target, digest_of_sources(_SOURCES))
 
 
 def key_of(text: str, target: object, sources: str) -> Key:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class Kind(Enum):
     """Whose memory it is."""
 
+    __hash__ = object.__hash__  # that of an Enum looks up its name each time
+
     INPUT = "input"
     """An array that the caller gives."""
     OUTPUT = "output"

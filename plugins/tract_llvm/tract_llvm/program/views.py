@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.dims import Dim, comparison, evaluate, is_one, product
-from tract_core.frozen import frozen
+from tract_core.frozen import frozen, replaced
 from tract_llvm.language.types import U8, ElementType, bits_of, complex_of, numpy_type, part_of
 from tract_llvm.program.loops import collapsed
 from tract_llvm.program.storages import Address, Storage
@@ -49,7 +48,7 @@ class View:
     def shaped(self, shape: Sequence[Dim]) -> View | None:
         """The same elements in another shape, where that needs no copy for sure."""
         if self.is_contiguous:
-            return replace(self, shape=tuple(shape), strides=contiguous_strides(shape))
+            return replaced(self, shape=tuple(shape), strides=contiguous_strides(shape))
         strides: list[Dim] = []
         for before, after in _groups(self.shape, shape):
             run = collapsed(self.shape[before], [self.strides[before]])
@@ -57,11 +56,11 @@ class View:
                 return None
             step = run[0].strides[0] if run else 1
             strides += [one * step for one in contiguous_strides(shape[after])]
-        return replace(self, shape=tuple(shape), strides=tuple(strides))
+        return replaced(self, shape=tuple(shape), strides=tuple(strides))
 
     def transposed(self, order: Sequence[int]) -> View:
         """With its axes in another order."""
-        return replace(
+        return replaced(
             self, shape=tuple(self.shape[one] for one in order), strides=tuple(self.strides[one] for one in order)
         )
 
@@ -75,20 +74,20 @@ class View:
         for size, stride, wanted in zip(self.shape, self.strides, shape[added:], strict=True):
             stays = 0 if is_one(size) else 1 if size == wanted else comparison(size, ">", 1)
             strides.append(stride * stays)
-        return replace(self, shape=tuple(shape), strides=tuple(strides))
+        return replaced(self, shape=tuple(shape), strides=tuple(strides))
 
     def part(self, axis: int, start: Dim, size: Dim, step: int = 1) -> View:
         """``size`` positions of an axis, from ``start`` on, in steps that may be negative."""
         shape, strides = list(self.shape), list(self.strides)
         offset = self.offset + start * strides[axis]
         shape[axis], strides[axis] = size, strides[axis] * step
-        return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
+        return replaced(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
     def split(self, axis: int, sizes: Sequence[Dim]) -> View:
         """One axis as several, which have as many positions together."""
         step = self.strides[axis]
         strides = [one * step for one in contiguous_strides(sizes)]
-        return replace(
+        return replaced(
             self,
             shape=(*self.shape[:axis], *sizes, *self.shape[axis + 1 :]),
             strides=(*self.strides[:axis], *strides, *self.strides[axis + 1 :]),
@@ -96,13 +95,13 @@ class View:
 
     def as_bits(self) -> View:
         """The same elements as integers of their width, which nothing interprets."""
-        return replace(self, element=bits_of(self.element))
+        return replaced(self, element=bits_of(self.element))
 
     def as_bytes(self) -> View:
         """The first byte of each element."""
         size = self.element.bytes
         strides = tuple(stride * size for stride in self.strides)
-        return replace(self, element=U8, strides=strides, offset=self.offset * size)
+        return replaced(self, element=U8, strides=strides, offset=self.offset * size)
 
     def as_parts(self) -> View:
         """Complex numbers as pairs of real ones on one more axis."""
