@@ -57,7 +57,7 @@ class Job(NamedTuple):
 
 
 class Native:
-    """An object for this processor, as a shared library that a compiler links."""
+    """An object for this processor, as a shared library that a compiler links. ``first``: what its first run gave."""
 
     def __init__(self, found: CompiledModel, given: Arrays, folder: Path) -> None:
         (folder / "native.o").write_bytes(found.code)
@@ -66,13 +66,14 @@ class Native:
         names = function_names(found.name)
         self._memory = np.empty(found.memory + 64, np.uint8)
         place = ctypes.c_void_p(self._memory.ctypes.data + -self._memory.ctypes.data % 64)
-        self.outputs = {name: _empty(fact) for name, fact in found.arrays[found.inputs :]}
+        outputs = {name: _empty(fact) for name, fact in found.arrays[found.inputs :]}
         given = {name: np.ascontiguousarray(given[name]) for name, _ in found.arrays[: found.inputs]}
-        self._held = [*given.values(), *self.outputs.values()]
+        self._held = [*given.values(), *outputs.values()]
         arrays = [ctypes.c_void_p(one.ctypes.data) for one in self._held]
         library[names["start"]](place)
         self.run: Callable[[], int] = lambda: library[names["run"]](place, *arrays)
         assert self.run() == 0
+        self.first = {name: array.copy() for name, array in outputs.items()}
 
     def mean(self, seconds: float) -> float:
         """Of the milliseconds of a processor that runs take."""
@@ -141,8 +142,8 @@ def measured(job: Job, options: argparse.Namespace) -> dict[str, Any]:
         node = Node(folder, options.node, options.flags)
         try:
             return _rounds(node, floor, options) | {
-                "differ": {FLOOR: _difference(job.wanted, floor.outputs)}
-                | {one: _difference(job.wanted, _outputs_of(floor.outputs, folder, one)) for one in node.start},
+                "differ": {FLOOR: _difference(job.wanted, floor.first)}
+                | {one: _difference(job.wanted, _outputs_of(floor.first, folder, one)) for one in node.start},
                 "failed": {one: said["failed"] for one, said in node.start.items() if "failed" in said},
             }
         finally:

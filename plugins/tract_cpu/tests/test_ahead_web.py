@@ -224,3 +224,12 @@ def test_files_of_npm_say_names_and_versions(file: str, name: tuple[str, str]) -
 def test_other_names_are_refused(file: str) -> None:
     with pytest.raises(InputError, match="names no package of npm"):
         npm_name(Path(file))
+
+
+def test_profilers_see_the_names_of_kernels() -> None:
+    model = TypedModel()
+    model.set_outputs(model.wire_node("y", Square(), [model.add_source("x", parse_typed_fact("3,f32"))]))
+    module = module_of(compile_model(model, target_named(WASM), "net").code, ["net_start", "net_run"])
+    names = module[module.rindex(b"\x04name") :]
+    assert b"\x07net_run" in names
+    assert b"\x0cmap_" in names
