@@ -43,9 +43,14 @@ const ARGUMENTS = @ARGUMENTS@; // of objects, names that are numbers come first
 const ALIGNMENT = @ALIGNED@;
 const MEMORY = @BYTES@;
 
+const HERE = import.meta.url; // by a name, as bundlers take what is written with it for a file to bring along
+
 async function read(source) {
-  const place = new URL(source, import.meta.url);
-  if (place.protocol === "file:") return (await import("node:fs/promises")).readFile(place);
+  const place = new URL(source, HERE);
+  if (place.protocol === "file:") {
+    const { readFile } = await import(/* webpackIgnore: true */ /* @vite-ignore */ "node:fs/promises");
+    return readFile(place);
+  }
   const response = await fetch(place);
   if (!response.ok) throw new Error(`${place}: ${response.status} ${response.statusText}`);
   return response.arrayBuffer();
