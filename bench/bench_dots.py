@@ -36,11 +36,14 @@ SECONDS = 0.05
 """How long one round of one of them takes, at least."""
 
 TYPES = {
-    "u8 i8": (np.uint8, np.int8),
-    "i8 i8": (np.int8, np.int8),
-    "u8 u8": (np.uint8, np.uint8),
-    "bf16": (ml_dtypes.bfloat16,) * 2,
+    "u8 i8": (np.uint8, np.int8, 128),
+    "u8 ±127": (np.uint8, np.int8, 127),
+    "i8 ±127": (np.int8, np.int8, 127),
+    "u8 ±64": (np.uint8, np.int8, 64),
+    "u8 u8": (np.uint8, np.uint8, 255),
+    "bf16": (ml_dtypes.bfloat16, ml_dtypes.bfloat16, 0),
 }
+"""The types of both factors, and the largest of the second one, which is part of the model."""
 
 PRODUCTS = [(1, 768, 768), (4, 768, 3072), (32, 256, 256), (128, 768, 768), (128, 3072, 768), (1024, 1024, 1024)]
 """Rows, inner size, columns."""
@@ -52,29 +55,31 @@ One input channel: as many groups as output channels.
 """
 
 
-def numbers(shape: Sequence[int], dtype: Any) -> Array:
+def numbers(shape: Sequence[int], dtype: Any, most: int = 1 << 8) -> Array:
+    """Random ones; of integers, those of the type that are no larger than ``most``."""
     random = np.random.default_rng(0)
     if np.dtype(dtype).kind in "iu":
         ends = np.iinfo(dtype)
-        return random.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+        return random.integers(max(ends.min, -most), min(ends.max, most), shape, dtype, endpoint=True)
     return random.standard_normal(shape).astype(dtype)
 
 
-def product(shape: tuple[int, int, int], left: Any, right: Any) -> tuple[CpuPlan, Array, Array]:
+def product(shape: tuple[int, int, int], left: Any, right: Any, most: int = 0) -> tuple[CpuPlan, Array, Array]:
     """The plan, its input, and what comes out."""
     rows, depth, columns = shape
-    x, weights, model = numbers((rows, depth), left), numbers((depth, columns), right), TypedModel()
+    x, weights, model = numbers((rows, depth), left), numbers((depth, columns), right, most), TypedModel()
     acc = DatumType.I32 if weights.dtype.kind in "iu" else DatumType.F32
     factors = [model.add_source("x", fact_of(x)), model.add_const("w", weights)]
     model.set_outputs(model.wire_node("product", EinSum(AxesMapping.parse("mk,kn->mn"), acc), factors))
     return CpuPlan(model, chosen("")), x, x.astype("f8") @ weights.astype("f8")
 
 
-def conv(shape: tuple[int, int, int, int], left: Any, right: Any) -> tuple[CpuPlan, Array, Array]:
+def conv(shape: tuple[int, int, int, int], left: Any, right: Any, most: int = 0) -> tuple[CpuPlan, Array, Array]:
     """The plan, its input, and what comes out: the largest number of every channel, so that nothing need be moved."""
     inputs, outputs, size, window = shape
     group = outputs if inputs == 1 else 1
-    x, weights = numbers((1, inputs * group, size, size), left), numbers((outputs, inputs, window, window), right)
+    x = numbers((1, inputs * group, size, size), left)
+    weights = numbers((outputs, inputs, window, window), right, most)
     model, bias = TypedModel(), np.zeros((), "i4" if weights.dtype.kind in "iu" else right)
     op = Conv(PoolSpec(DataFormat.NCHW, (window, window), SameUpper()), KernelFormat.OIHW, group)
     given = [model.add_source("x", fact_of(x)), model.add_const("w", weights), model.add_const("b", bias)]
@@ -106,7 +111,7 @@ def measure(what: str, make: Callable[..., tuple[CpuPlan, Array, Array]], shape:
         speed = statistics.median(operations / one for one, _ in rounds) / 1e9
         ratio = statistics.median(other / one for one, other in rounds)
         shown = "x".join(map(str, shape))
-        print(f"{what:8} {shown:16} {name:6} {speed:8.0f} Gop/s {ratio:6.2f} x f32 {error:9.1e}", flush=True)
+        print(f"{what:8} {shown:16} {name:8} {speed:8.0f} Gop/s {ratio:6.2f} x f32 {error:9.1e}", flush=True)
 
 
 def main() -> None:

@@ -117,9 +117,13 @@ for left, right, near, acc in PAIRS:
     of(f"product of {left} and {right}", summed("mk,kn->mn", acc), *facts, near=near, M=ROWS, K=DEPTHS, N=COLUMNS)
 
 
-def by_constants(kind: str, acc: DatumType) -> Build:
+def no_larger(weights: Array, most: int | None) -> Array:
+    return weights if most is None else weights.clip(-most, most)
+
+
+def by_constants(kind: str, acc: DatumType, most: int | None = None) -> Build:
     """Products with weights that are packed when the model is prepared, and of which some are turned."""
-    matrix = by_weights(kind, 33, 18)
+    matrix = no_larger(by_weights(kind, 33, 18), most)
 
     def build(w: NodeWiring, x: OutletId) -> Sequence[OutletId]:
         first = w.op(EinSum(AxesMapping.parse("mk,kn->mn"), acc), x, w.const(matrix))
@@ -133,12 +137,23 @@ for kind, other, near, acc in [one for one in PAIRS if one[:2] in PACKED]:
     of(f"{kind} by constants of {other}", by_constants(other, acc), f"M,33,{kind}", near=near, M=(0, 1, 2, 17))
 
 
-def convolved(kind: str, *kernel: int, group: int = 1, inputs: int = 21, **others: Any) -> Build:
+SMALL = [(data, most) for data in ("u8", "i8") for most in (64, 127)]
+"""Bytes, and the largest of the weights that they are multiplied with: pairs of products may fit 16 bits."""
+
+for kind, most in SMALL:
+    small = by_constants("i8", I32, most)
+    of(f"{kind} by constants up to {most}", small, f"M,33,{kind}", near=0.0, M=(0, 1, 2, 17))
+
+
+def convolved(
+    kind: str, *kernel: int, group: int = 1, inputs: int = 21, most: int | None = None, **others: Any
+) -> Build:
     """A convolution of images by constants."""
 
     def build(w: NodeWiring, x: OutletId) -> Sequence[OutletId]:
         op = Conv(window(*kernel, **others), group=group)
-        matrix, bias = by_weights(kind, inputs, inputs // group, *kernel), "i32" if kind[0] in "iu" else kind
+        bias, shape = "i32" if kind[0] in "iu" else kind, (inputs, inputs // group, *kernel)
+        matrix = no_larger(by_weights(kind, *shape), most)
         return [w.op(op, x, w.const(matrix), w.const(by_weights(bias, inputs)))]
 
     return build
@@ -149,6 +164,9 @@ CONVS = [("f32", "f32"), ("f16", "f16"), ("bf16", "bf16"), *BYTES[:4]]
 for kind, other in CONVS:
     near = 30 * NEAR.get(kind, 0.0)  # sums of hundreds of products
     of(f"convolution of {kind} by {other}", convolved(other, 3, 3), f"B,21,S,S,{kind}", near=near, B=BATCHES, S=SIDES)
+for kind, most in SMALL:
+    small = convolved("i8", 3, 3, most=most)
+    of(f"convolution of {kind} up to {most}", small, f"B,21,S,S,{kind}", near=0.0, B=BATCHES, S=SIDES)
 for kind, other in (CONVS[0], CONVS[2], CONVS[4]):
     depthwise = convolved(other, 3, 3, group=18, inputs=18)
     of(f"channels of {kind} alone", depthwise, f"B,18,9,9,{kind}", near=3 * NEAR.get(kind, 0.0), B=(0, 1, 3))

@@ -11,7 +11,7 @@ from tract_cpu.kernels.attention import AttentionPlan
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.plan import CpuPlan
-from tract_llvm.isa import Isa
+from tract_llvm.isa import ISAS, Isa
 
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
@@ -57,8 +57,9 @@ def groups_of(plan: CpuPlan) -> list[int]:
 
 
 def best_group(isa: Isa, bits: int) -> int:
-    """How many integers of so many bits are summed at once at most."""
-    return max((one.group for one in isa.dots if one.sums == "i32" and bits * one.group <= 32), default=1)
+    """How many integers of so many bits, whichever they are, are summed at once at most."""
+    dots = (one for one in isa.dots if one.sums == "i32" and not one.limit)
+    return max((one.group for one in dots if bits * one.group <= 32), default=1)
 
 
 TYPES = [("u1", "i1"), ("i1", "u1"), ("i1", "i1"), ("u1", "u1"), ("i2", "u1"), ("i1", "i2"), ("i2", "i2")]
@@ -206,10 +207,58 @@ def test_convolutions_of_bytes_are_exact(any_isa, left, right, channels, options
     wanted = reference(op, x.astype("f8"), weights.astype("f8"), bias.astype("f8"))
     plan = conv_plan(any_isa, op, x, weights, bias)
     groups = [step.kernel.grouping for step in plan.steps if isinstance(step.kernel, ConvPlan)]
-    grouped = best_group(any_isa, 8) == 4 and kernel[0] != 4 and op.group < 16
-    assert [one and one.size for one in groups] == [4 if grouped else None]
+    best = best_group(any_isa, 8)
+    grouped = best > 1 and kernel[0] != 4 and op.group < 16
+    assert [one and one.size for one in groups] == [best if grouped else None]
     (found,) = plan.spawn().run([x])
     np.testing.assert_array_equal(found, wanted.astype("i8").astype("i4"))
+
+
+ENDS = [("u1", 64, (0, 255)), ("i1", 127, (-128, 127)), ("u1", 127, (0, 255)), ("i1", 64, (-128, 127))]
+"""Types of data, the largest weights, and the ends of the data: sums of two products are as large as they can be."""
+
+
+@pytest.mark.parametrize(("left", "most", "ends"), ENDS, ids=str)
+@pytest.mark.parametrize("rows", [1, 3, 16, 17, 40])
+def test_products_with_small_weights_are_exact(any_isa, left, most, ends, rows) -> None:
+    """In pairs of 16 bits where these hold two of them, and else in other ways."""
+    for depth in (1, 2, 3, 4, 5, 31, 64):
+        rng = np.random.default_rng(depth)
+        x = rng.choice([*ends, 0, 1, ends[1] - 1], (rows, depth)).astype(left)
+        weights = rng.choice([-most, most, -most + 1, 0], (depth, 19)).astype("i1")
+        weights[:, 0], weights[:, 1] = most, -most
+        x[0] = ends[0] or ends[1]
+        wanted = (x.astype("i8") @ weights.astype("i8")).astype("i4")
+        plan = CpuPlan(model_of("mk,kn->mn", f"{rows},{depth},{SHORT[left]}", weights), any_isa)
+        np.testing.assert_array_equal(plan.spawn().run([x])[0], wanted)
+
+
+@pytest.mark.parametrize("left", ["u1", "i1"])
+@pytest.mark.parametrize("most", [64, 65, 127, 128])
+def test_weights_say_whether_pairs_fit_16_bits(left, most) -> None:
+    """Few rows: there, factors with signs may be in pairs, too. One that is too large is enough."""
+    isa = next(one for one in ISAS if one.name == "avx2")
+    for sign in (1, -1) if most < 128 else (-1,):
+        weights = np.ones((8, 8), "i1")
+        weights[3, 5] = sign * most
+        plan = CpuPlan(model_of("mk,kn->mn", f"2,8,{SHORT[left]}", weights), isa)
+        (found,) = [step.kernel.grouping for step in plan.steps if isinstance(step.kernel, MatMulPlan)]
+        assert found.size == (4 if most < 128 else 2)
+        assert found.left.name == ("u8" if (left, most) == ("u1", 64) else "i8" if most < 128 else "i16")
+
+
+@pytest.mark.parametrize(("left", "most", "ends"), ENDS, ids=str)
+def test_convolutions_with_small_weights_are_exact(any_isa, left, most, ends) -> None:
+    for channels, options in CONVS[:6]:
+        op, shape, kernel = convolution(channels, **options)
+        rng = np.random.default_rng(3)
+        x = rng.choice([*ends, 0, ends[1] - 1], shape).astype(left)
+        weights = rng.choice([-most, most, -most + 1, 0], kernel).astype("i1")
+        weights[0] = most
+        bias = np.zeros(kernel[0], "i4")
+        wanted = reference(op, x.astype("f8"), weights.astype("f8"), bias.astype("f8"))
+        (found,) = conv_plan(any_isa, op, x, weights, bias).spawn().run([x])
+        np.testing.assert_array_equal(found, wanted.astype("i8").astype("i4"))
 
 
 @pytest.mark.parametrize(("channels", "options"), [*CONVS[:4], *CONVS[5:8]], ids=str)

@@ -79,7 +79,10 @@ def groups(dot: Dot, which: str, seed: int) -> Array:
     """Groups of factors, as ``int32``."""
     name = getattr(dot, which)
     if name != "bf16":
-        return integers({"u8": "u1", "i8": "i1", "i16": "i2"}[name], (COUNT * dot.group,), seed).view("i4")
+        found = integers({"u8": "u1", "i8": "i1", "i16": "i2"}[name], (COUNT * dot.group,), seed)
+        if dot.limit and which == "right":
+            found = found.clip(-dot.limit, dot.limit)
+        return found.view("i4")
     parts = [floats("f4", COUNT // 2, seed + place, span) for place, span in enumerate(SPANS)]
     return (np.concatenate(parts).view("u4") >> 16).astype("u2").view("i4")
 

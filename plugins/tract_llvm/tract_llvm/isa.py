@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from tract_core.errors import Unsupported
@@ -21,6 +21,11 @@ class Dot:
     ``adds``: whether it adds to given sums. ``turned``: whether it takes the right factors first. ``square``: the
     intrinsic that has four sums in a register of 128 bits, of two rows and two columns, and adds two groups to each of
     them, one after the other; empty for none.
+
+    Where ``name`` only sums pairs of bytes, the first of them without a sign, to 16 bits, ``pairs`` is the intrinsic
+    that sums pairs of these to 32. ``limit``: how large right factors may be at most then, left ones where it is
+    turned, so that 16 bits hold a pair; 0 where all that their type holds fits. ``signs``: the intrinsic that gives the
+    right factors the signs of left ones that have some, before these lose theirs; empty where plain operations do.
     """
 
     name: str
@@ -31,6 +36,14 @@ class Dot:
     adds: bool = True
     turned: bool = False
     square: str = ""
+    pairs: str = ""
+    limit: int = 0
+    signs: str = ""
+
+    @property
+    def is_for_few(self) -> bool:
+        """Whether it takes more instructions than one for 16 bits does, and reads half as much of right factors."""
+        return bool(self.pairs) and self.left == self.right
 
     def other_way(self) -> Dot:
         """The same for factors that changed places."""
@@ -109,6 +122,13 @@ def _with_equal_signs(dots: tuple[Dot, ...], family: str, bits: str) -> tuple[Do
     return (signed, dots[0], unsigned, *dots[1:])
 
 
+def _by_pairs(of_bytes: str, of_words: str, signs: str = "") -> tuple[Dot, ...]:
+    """What there is without instructions for bytes: those for pairs of them, and for pairs of 16 bits."""
+    pairs = partial(Dot, of_bytes, 4, right="i8", sums="i32", adds=False, pairs=of_words)
+    words = Dot(of_words, 2, "i16", "i16", "i32", adds=False)
+    return pairs(left="u8", limit=64), pairs(left="i8", limit=127, signs=signs), words
+
+
 _AVX512: Final = Isa(
     "avx512",
     "x86_64",
@@ -122,7 +142,8 @@ _AVX512: Final = Isa(
     half=True,
     rounds=True,
     scales=("x86.avx512.mask.scalef.ps.512", "x86.avx512.mask.scalef.pd.512"),
-    dots=(Dot("x86.avx512.pmaddw.d.512", 2, "i16", "i16", "i32", adds=False),),
+    dots=_by_pairs("x86.avx512.pmaddubs.w.512", "x86.avx512.pmaddw.d.512"),
+    widens=True,
     pause=_X86_PAUSE,
     picks="x86.avx512.vpermi2var.hi.512",
 )
@@ -170,8 +191,9 @@ _AVX2: Final = Isa(
     half=True,
     rounds=True,
     scales=(),
-    dots=(Dot("x86.avx2.pmadd.wd", 2, "i16", "i16", "i32", adds=False),),
+    dots=_by_pairs("x86.avx2.pmadd.ub.sw", "x86.avx2.pmadd.wd", "x86.avx2.psign.b"),
     pause=_X86_PAUSE,
+    widens=True,
 )
 _AVX_VNNI: Final = replace(
     _AVX2,
@@ -243,6 +265,7 @@ ISAS: Final = (
         scales=(),
         dots=(Dot("x86.sse2.pmadd.wd", 2, "i16", "i16", "i32", adds=False),),
         pause=_X86_PAUSE,
+        widens=True,
     ),
     _AVX2,
     _AVX_VNNI,

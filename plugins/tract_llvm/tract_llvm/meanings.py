@@ -207,9 +207,17 @@ def picked(first: Array, second: Array, places: Array) -> Array:
     return lanes[places % len(lanes)]
 
 
+def _multiplied_by_pairs(first: Array, second: Array) -> Array:
+    """PMADDUBSW, and PMADDWD with ones: sums of two products are cut off at the ends of 16 bits. SDM, "PMADDUBSW"."""
+    products = first.astype(np.int64) * second
+    return np.clip(products.reshape(len(products), -1, 2).sum(axis=2), -(2**15), 2**15 - 1).sum(axis=1)
+
+
 MEANINGS: Final[Mapping[str, Callable[..., Array]]] = {
     "x86.sse2.pmadd.wd": _multiplied,
     "x86.avx2.pmadd.wd": _multiplied,
+    "x86.avx2.pmadd.ub.sw": _multiplied_by_pairs,
+    "x86.avx512.pmaddubs.w.512": _multiplied_by_pairs,
     "x86.avx512.pmaddw.d.512": _multiplied,
     "x86.avx512.vpdpbusd.256": _multiplied_onto,
     "x86.avx512.vpdpwssd.256": _multiplied_onto,

@@ -43,12 +43,16 @@ def factor_of_array(element: ElementType, array: Array) -> Factor:
     return Factor(element, None if floats else IntegerRange(int(array.min()), int(array.max())))
 
 
-def grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums: ElementType) -> DotGrouping | None:
+def grouping_for(
+    isa: Isa, left: Factor | None, right: Factor | None, sums: ElementType, *, few: bool = False
+) -> DotGrouping | None:
     """How products are summed in groups: ``sums``: the type of the sums; ``None`` where no instruction fits.
 
-    Of integers the values count, not the types that they are stored in.
+    ``few``: whether so few left factors meet each right one that it counts most how many bytes these have. Of integers
+    the values count, not the types that they are stored in.
     """
-    return next((one for one in _groupings(isa.dots) if _fits(one, left, right, sums)), None)
+    dots = [one for one in isa.dots if few or not one.is_for_few]
+    return next((one for one in _groupings(dots) if _fits(one, left, right, sums)), None)
 
 
 def tile_grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums: ElementType) -> DotGrouping | None:
@@ -58,9 +62,18 @@ def tile_grouping_for(isa: Isa, left: Factor | None, right: Factor | None, sums:
 
 def _fits(one: DotGrouping, left: Factor | None, right: Factor | None, sums: ElementType) -> bool:
     """Whether factors are what an instruction takes, left ones with the other sign where these are flipped."""
-    if left is None or right is None or one.dot.sums != sums.name:
+    if left is None or right is None or one.dot.sums != sums.name or not _within_limit(one, left, right):
         return False
     return left.fits(other_sign(one.left) if one.flips else one.left) and right.fits(one.right)
+
+
+def _within_limit(one: DotGrouping, left: Factor, right: Factor) -> bool:
+    """Whether factors are as small as an instruction wants them."""
+    limit, limited = one.dot.limit, left if one.dot.turned else right
+    if not limit:
+        return True
+    as_they_are = not (one.flips and one.dot.turned)
+    return as_they_are and limited.range is not None and limited.range.within(IntegerRange(-limit, limit))
 
 
 def _groupings(dots: Sequence[Dot]) -> Iterator[DotGrouping]:

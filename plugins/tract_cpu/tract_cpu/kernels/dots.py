@@ -52,7 +52,8 @@ class DotGrouping:
 
     def text(self) -> str:
         """All that it says."""
-        return f"{self.dot.name} {self.dot.turned} {self.flips}"
+        taken = f" {self.dot.left}" if self.dot.pairs else ""  # the same instruction, with signs and without
+        return f"{self.dot.name}{taken} {self.dot.turned} {self.flips}"
 
     def joined(self, neighbours: Sequence[Value]) -> Value:
         """The group of some neighbours, the first one lowest, given as integers of 32 bits."""

@@ -62,11 +62,16 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     left, right = (factor_of(lowering, site.node.inputs[slot]) for slot in (axes.left, axes.right))
     sums, known = chain.expression.inputs[0].computed, site.array(axes.right) is not None
     tiles = tile_grouping_for(site.isa, left, right, sums) if known and _pays_in_tiles(axes, shape) else None
-    grouping = tiles or grouping_for(site.isa, left, right, sums)
+    grouping = tiles or grouping_for(site.isa, left, right, sums, few=_has_few_rows(axes, shape))
     product_of = _Product(site, op, axes, chain, shape, grouping, in_tiles=tiles is not None)
     if product_of.lower(views) is None:
         return None
     return product_of.lower([_arranged(site, op, axes, slot, view) for slot, view in enumerate(views)])
+
+
+def _has_few_rows(axes: ProductAxes, shape: dict[str, Dim]) -> bool:
+    rows = product(shape[name] for name in axes.rows)
+    return isinstance(rows, int) and rows <= _FEW_ROWS
 
 
 def _pays_in_tiles(axes: ProductAxes, shape: dict[str, Dim]) -> bool:
@@ -74,6 +79,9 @@ def _pays_in_tiles(axes: ProductAxes, shape: dict[str, Dim]) -> bool:
     rows = product(shape[name] for name in axes.rows)
     return not isinstance(rows, int) or rows >= _ROWS_OF_TILES
 
+
+_FEW_ROWS = 16
+"""As many are multiplied before the next factors are there from the third cache."""
 
 _ROWS_OF_TILES = 4
 """A tile is multiplied in as many cycles as vectors for two rows are, beside what is packed and laid down for it."""

@@ -94,6 +94,8 @@ class Function(Emitter):
         """Sums plus those of products of neighbours: each number of ``left`` and ``right`` holds so many of them."""
         if self.isa.written_out:
             return _written_out().dots(dot, left, right, sums)
+        if dot.pairs:
+            return self._summed_by_pairs(dot, left, right) + sums
         found = self._summed(dot, dot.name, left, right, sums)
         return found if dot.adds else found + sums
 
@@ -116,6 +118,32 @@ class Function(Emitter):
             factors, kinds = [sums.ir, *factors], [sums.ir.type, *kinds]
         callee = self.declared(f"llvm.{name}", sums.ir.type, kinds)
         return Value(self, self.builder.call(callee, factors), sums.type, sums.lanes)
+
+    def _summed_by_pairs(self, dot: Dot, left: Value, right: Value) -> Value:
+        """The sums of products of four bytes, those of two in 16 bits first."""
+        if dot.turned:
+            left, right = right, left
+        count = left.lanes * dot.group
+        bytes_, words = (ir.VectorType(ir.IntType(bits), count * 8 // bits) for bits in (8, 16))
+        a, b = (self.builder.bitcast(one.ir, bytes_) for one in (left, right))
+        if dot.left == dot.right:
+            a, b = self._without_signs(dot, a, b)
+        pairs = self.builder.call(self.declared(f"llvm.{dot.name}", words, [bytes_, bytes_]), [a, b])
+        summed = self.declared(f"llvm.{dot.pairs}", right.ir.type, [words, words])
+        ones = ir.Constant(words, [1] * (count // 2))
+        return Value(self, self.builder.call(summed, [pairs, ones]), right.type, right.lanes)
+
+    def _without_signs(self, dot: Dot, a: Any, b: Any) -> tuple[Any, Any]:
+        """Factors with the same products, of which the first ones have no sign; second ones are no lowest numbers."""
+        kind = a.type
+        if dot.signs:
+            b = self.builder.call(self.declared(f"llvm.{dot.signs}", kind, [kind, kind]), [b, a])
+        else:
+            zero = ir.Constant(kind, [0] * kind.count)
+            is_negative = self.builder.icmp_signed("<", a, zero)
+            b = self.builder.select(is_negative, self.builder.sub(zero, b), b)
+        name, one_bit = f"llvm.abs.v{kind.count}i8", ir.IntType(1)
+        return self.builder.call(self.declared(name, kind, [kind, one_bit]), [a, ir.Constant(one_bit, 0)]), b
 
     def picked(self, first: Value, second: Value, places: Value) -> Value:
         """The lanes of two registers at such places, those of ``second`` counted on; only the lowest bits count."""
