@@ -80,15 +80,22 @@ class Tile:
 
 
 def tile_for(
-    isa: Isa, element: ElementType, columns: Dim | None = None, *, whole: bool = False, squares: bool = False
+    isa: Isa,
+    element: ElementType,
+    columns: Dim | None = None,
+    *,
+    whole: bool = False,
+    squares: bool = False,
+    few: bool = False,
 ) -> Tile:
     """The tile with the most sums that fit the registers, beside a row of the panel and one element of the left.
 
     ``columns``: how many the result has; where they surely fit a narrower tile, its panel has fewer zeros to read.
     ``whole``: whether vectors are whole registers, as instructions want that sum products of neighbours. ``squares``:
     whether these have sums of two rows in a register: then all rows of the left are in registers, too.
+    ``few``: whether there are so few rows that each element of the left had better meet more columns.
     """
-    vectors = 2
+    vectors = 4 if few else 2
     rows = (isa.registers - vectors - 1) // vectors
     if squares:
         rows = TOGETHER * ((isa.registers - vectors) // (TOGETHER * vectors + 1))

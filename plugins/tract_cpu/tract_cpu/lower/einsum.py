@@ -236,7 +236,8 @@ class _Product:
         else:
             grouping = self.grouping
             squares = grouping is not None and bool(grouping.dot.square)
-            tile = tile_for(self.site.isa, sums, width, whole=grouping is not None, squares=squares)
+            few = grouping is not None and grouping.dot.is_for_few
+            tile = tile_for(self.site.isa, sums, width, whole=grouping is not None, squares=squares, few=few)
         return self._add(tile, (left, right, result), cut)
 
     def _strides(self, view: View, slot: int) -> dict[str, Dim]:
