@@ -98,6 +98,23 @@ def test_a_hundred_residual_layers_have_short_sizes(cut_first: bool, swapped: bo
     assert found.shape == (1, CHANNELS, 3)
 
 
+def test_what_comes_after_all_sizes_were_simple_becomes_simple_too() -> None:
+    """A node that was gone through is gone through again when it gets another operator, or another fact."""
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("S,f32", model.symbols))
+    (y,) = model.wire_node("y", Slice(0, 1, symbol("S")), [x])
+    model.set_outputs([y])
+    model.symbols.add_assertion("S>=3")
+    simplify_sizes(model)
+    long = dim_max(symbol("S"), 2)
+    model.rewire(model.node(y.node), Slice(0, 1, long), [x])
+    simplify_sizes(model)
+    assert model.node(y.node).op == Slice(0, 1, symbol("S"))
+    model.set_outlet_fact(y, parse_typed_fact(f"{long - 1},f32", model.symbols))
+    simplify_sizes(model)
+    assert str(model.outlet_fact(y)) == "S-1,f32"
+
+
 def _count(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], *counted: tuple[object, str]) -> int:
     """How often functions are called while something is done."""
     calls = 0

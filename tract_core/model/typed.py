@@ -244,6 +244,16 @@ class TypedModel(TypedGraph):
         self._simple = None
         super().compact()
 
+    def rewire(self, node: TypedNode, op: TypedOp, inputs: Sequence[OutletId]) -> None:
+        """As for any graph."""
+        self._simple = None
+        super().rewire(node, op, inputs)
+
+    def set_outlet_fact(self, outlet: OutletId, fact: TypedFact) -> None:
+        """As for any graph."""
+        self._simple = None
+        super().set_outlet_fact(outlet, fact)
+
     def rewind(self, count: int) -> None:
         """As for any graph."""
         self._simple = None
