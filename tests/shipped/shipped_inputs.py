@@ -62,15 +62,14 @@ class Case:
     wanted: list[Array]
 
 
-def session(model: str | bytes) -> onnxruntime.InferenceSession:
-    """ONNX Runtime with a model, as its users have it, but silent, and on one thread.
+def session(model: str | bytes, threads: int = 1) -> onnxruntime.InferenceSession:
+    """ONNX Runtime with a model, as its users have it, but silent, and on one thread unless somebody wants several.
 
-    On several, its DynamicQuantizeLSTM cuts a batch into groups and quantises each apart: the result depends on the
-    machine.
+    There, its DynamicQuantizeLSTM cuts a batch into groups and quantises each apart: the result depends on the machine.
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
