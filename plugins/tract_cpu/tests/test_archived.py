@@ -24,7 +24,7 @@ from tract_nnef.documents.saver import NnefWriter
 
 import tract_core as tract
 from tract_core.cli.frame import app
-from tract_core.errors import CorruptModel, InputError, MissingFile, RunError, Unsupported
+from tract_core.errors import CorruptModel, InputError, LimitExceeded, MissingFile, RunError, Unsupported
 from tract_core.model.typed import TypedModel
 from tract_core.ops.gather import Gather
 
@@ -147,6 +147,17 @@ def test_an_index_that_makes_no_sense_is_refused(said: bytes, tmp_path: Path) ->
     path = written(small(), tmp_path / "m.nnef")
     (path / "compiled" / "index.json").write_bytes(said)
     with pytest.raises((CorruptModel, Unsupported)):
+        load_compiled(path, trust=True)
+
+
+@pytest.mark.parametrize("memory", [1 << 50, 1 << 61, 1 << 62, 1 << 80])
+def test_memory_that_no_machine_has_is_refused(memory: int, tmp_path: Path) -> None:
+    path = written(small(), tmp_path / "m.nnef")
+    index = path / "compiled" / "index.json"
+    said = json.loads(index.read_bytes())
+    said["codes"][0]["memory"] = memory
+    index.write_text(json.dumps(said))
+    with pytest.raises((LimitExceeded, CorruptModel), match=r"m\.nnef"):
         load_compiled(path, trust=True)
 
 

@@ -25,7 +25,7 @@ from tract_llvm.objects.relocations import CannotLink
 from tract_llvm.processor import features
 
 from tract_core.digests import blake2b
-from tract_core.errors import CorruptModel, InputError, MissingFile, RunError, TractError, Unsupported
+from tract_core.errors import CorruptModel, InputError, LimitExceeded, MissingFile, RunError, TractError, Unsupported
 from tract_core.machine import architecture
 from tract_cpu.ahead.alone import Arrays, ObjectFunctions, StandaloneModel
 
@@ -40,6 +40,9 @@ NAME: Final = "model"
 
 ALIGNMENT: Final = 64
 """Bytes: constants begin at a multiple, as does the memory of a run."""
+
+_MOST: Final = 1 << 62
+"""Bytes that nothing has."""
 
 _BLOCK: Final = 512
 """Bytes of a header of a tar, and what files in it are padded to."""
@@ -102,7 +105,7 @@ def load_compiled(path: str | os.PathLike[str], *, trust: bool | str = False) ->
     ``trust``: that digest of the archive, as ``tract compiled FILE`` shows it, with which all its files are compared;
     or ``True`` for one that nobody but you can have written: then its constants are not read before they are used.
     Raises InputError without trust, for another digest, and for an archive without code; Unsupported where none of the
-    code is for this machine, CorruptModel, MissingFile.
+    code is for this machine, CorruptModel, MissingFile, LimitExceeded for more memory than there is.
     """
     name = os.fspath(path)
     try:
@@ -112,6 +115,8 @@ def load_compiled(path: str | os.PathLike[str], *, trust: bool | str = False) ->
         found = _compiled(files)
         code = _chosen(found)
         return ArchivedModel(_ready(found, code, files, whole=trust is not True))
+    except (MemoryError, OverflowError) as error:
+        raise LimitExceeded("a run of it wants more memory than there is", where=name) from error
     except TractError as error:
         raise error.at(name) from error.__cause__
 
@@ -165,7 +170,7 @@ def _arrays(said: Any) -> Arrays:
 
 
 def _count(said: Any) -> int:
-    if not isinstance(said, int) or said < 0:
+    if not isinstance(said, int) or not 0 <= said < _MOST:
         raise ValueError(f"{said!r:.20} is no number of bytes or elements")
     return said
 
