@@ -42,7 +42,10 @@ T = TypeVar("T")
 
 @frozen
 class HostRows:
-    """What tables say of operators of one type. ``owner``: the distribution that brought the code that runs them."""
+    """What tables say of operators of one type: ``meaning``, ``memory`` and ``state`` are their rows there.
+
+    ``owner``: the distribution that brought the code that runs them.
+    """
 
     owner: str
     meaning: ReferenceFn | None

@@ -8,7 +8,7 @@ from tract_cpu.caches import Caches
 from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
 from tract_cpu.plan import CpuPlan
 from tract_cpu.products.cut import PIECE, cut_rows, piece_of
-from tract_llvm.isa import ISAS
+from tract_llvm.isa import ISAS, Isa
 from tract_llvm.language.types import F32, F64, I32
 
 from tract_core.data import DatumType
@@ -366,8 +366,18 @@ def test_products_of_integers_wrap_around_as_the_references(isa, mapping, size, 
         np.testing.assert_array_equal(found, np.broadcast_to(wrapped, found.shape))
 
 
+def takes_bytes(isa: Isa, weights: np.ndarray, rows: int) -> bool:
+    """Whether products of bytes and weights are summed in fours: as bytes, or by pairs where these fit 16 bits."""
+    dots = [one for one in isa.dots if one.group == 4]
+    ends = (weights.min(), weights.max()) if weights.size else (0, 0)
+    if any(not one.pairs for one in dots):
+        return any(low <= ends[0] and ends[1] <= high for low, high in ((-128, 127), (0, 255)))
+    most = 127 if rows <= 16 else 64
+    return bool(dots) and -most <= ends[0] and ends[1] <= most
+
+
 @pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize(("dtype", "weight"), [("u1", 255), ("i1", 127), ("i2", 32767)])
+@pytest.mark.parametrize(("dtype", "weight"), [("u1", 255), ("i1", 127), ("i1", 126), ("i1", 63), ("i2", 32767)])
 def test_integers_that_fit_16_bits_are_multiplied_in_pairs_and_bytes_in_fours(any_isa, size, dtype, weight) -> None:
     rows, depth, columns = size
     model, ends = TypedModel(), np.iinfo(dtype)
@@ -383,11 +393,8 @@ def test_integers_that_fit_16_bits_are_multiplied_in_pairs_and_bytes_in_fours(an
     plan = CpuPlan(model, any_isa)
     kernels = [step.kernel for step in plan.steps]
     groups = [one.grouping and one.grouping.size for one in kernels if isinstance(one, MatMulPlan)]
-    ends_of_bytes = [(-128, 127), (0, 255)]
-    fits = weights.size and any(low <= weights.min() and weights.max() <= high for low, high in ends_of_bytes)
-    bytes_ = dtype != "i2" and fits
-    largest = max((one.group for one in any_isa.dots), default=None)
-    assert groups == [None if 0 in weights.shape else largest if bytes_ else largest and 2]
+    in_fours = dtype != "i2" and takes_bytes(any_isa, weights, rows)
+    assert groups == [None if not weights.size or not any_isa.dots else 4 if in_fours else 2]
     values = whole_numbers(ends.min, ends.max, (rows, depth), dtype)
     for offset in (ends.min, ends.max) if dtype != "i2" else (0,):
         inputs = [values] if dtype == "i2" else [values, np.full((1, 1), offset, dtype)]
