@@ -38,11 +38,6 @@ class Definitions:
         self._names: dict[TDim, str] = {}
         self._roots: dict[str, frozenset[str]] = {}
 
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self._dims)
-
     def __len__(self) -> int:
         return len(self._dims)
 

@@ -87,7 +87,7 @@ class SymbolScope:
 
     def counts(self) -> tuple[int, int]:
         """How many assertions and definitions there are."""
-        return len(self._assertions), self._definitions.count
+        return len(self._assertions), len(self._definitions)
 
     @property
     def era(self) -> int:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from linked_objects import same
 from portable_models import EXAMPLES, Example
 from test_ahead import LOOP, of_onnx, of_op
-from tract_cpu import ArchivedModel, compiled_in, load_compiled
+from tract_cpu import ArchivedModel, aligned, archived, compiled_in, load_compiled
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import chosen
 from tract_nnef.documents.saver import NnefWriter
@@ -254,6 +254,7 @@ def test_what_cannot_be_compiled_is_not_written(tmp_path: Path) -> None:
     for model, targets, error, why in (
         (open_sizes, "native", Unsupported, "sizes are open: B"),
         (small(), "wasm32", InputError, "no Python runs code for the web"),
+        (small(), "native,wasm32+relaxed-simd", InputError, "no Python runs code for the web"),
         (small(), "z80", Unsupported, "no target 'z80'"),
         (small(), " , ", InputError, "names no target"),
     ):
@@ -296,6 +297,10 @@ def test_a_tar_that_is_cut_off_is_refused(size: int, tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises((CorruptModel, InputError)):
         load_compiled(path, trust=True)
+
+
+def test_memory_begins_where_the_runtime_has_it_begin() -> None:
+    assert archived.ALIGNMENT == aligned.ALIGNMENT
 
 
 def test_the_same_model_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -15,6 +16,7 @@ from tract_cpu.kernels.tile_conv import TileConvPlan
 from tract_cpu.plan import CpuPlan
 from tract_cpu.program.program import NativeStep
 from tract_cpu.target import Target
+from tract_llvm.isa import Isa
 from tract_llvm.objects.library import module_text
 from tract_llvm.testing.apart import assembly_apart
 
@@ -55,20 +57,33 @@ def tiled(model: TypedModel) -> list[TileConvPlan]:
     return [one.kernel for one in steps if isinstance(one, NativeStep) and isinstance(one.kernel, TileConvPlan)]
 
 
-@pytest.mark.parametrize(("left", "right"), BYTES, ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_convolutions_of_bytes_are_exact(left: str, right: str, shape: tuple[int, int, int]) -> None:
-    inputs, outputs, side = shape
+def exact_convolutions(
+    kinds: tuple[str, str], shape: tuple[int, int, int], sizes: tuple[int, int, int, int], isa: Isa
+) -> Iterator[TypedModel]:
+    """Convolutions of bytes, once their results are what they have to be.
+
+    ``kinds``: of data and weights. ``shape``: as in `SHAPES`. ``sizes``: of images that are taken as they are, in steps
+    of two, without a border and with what is negative cut off, and with that alone.
+    """
+    (left, right), (inputs, outputs, side) = kinds, shape
     weights, bias = values(right, (outputs, inputs, side, side), 0), values("i4", (outputs,), 1) >> 4
-    for size, more in ((7, {}), (17, {"stride": 2}), (40, {"valid": True, "relu": True}), (3, {"relu": True})):
+    options: list[dict[str, Any]] = [{}, {"stride": 2}, {"valid": True, "relu": True}, {"relu": True}]
+    for size, more in zip(sizes, options, strict=True):
         model = conv(f"B,{inputs},{size},{size},{SHORT[left]}", weights, bias, **more)
-        assert len(tiled(model)) == 1
         op = next(node.op for node in model.nodes if isinstance(node.op, Conv))
         for batch in (1, 2, 0):
             x = values(left, (batch, inputs, size, size), size)
             wanted = reference(op, x.astype("i8"), weights.astype("i8"), bias.astype("i8")).astype("i8")
             wanted = np.maximum(wanted, 0) if "relu" in more else wanted
-            np.testing.assert_array_equal(CpuPlan(model, PLAIN).spawn().run([x])[0], wanted.astype("i4"))
+            np.testing.assert_array_equal(CpuPlan(model, isa).spawn().run([x])[0], wanted.astype("i4"))
+        yield model
+
+
+@pytest.mark.parametrize(("left", "right"), BYTES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_convolutions_of_bytes_are_exact(left: str, right: str, shape: tuple[int, int, int]) -> None:
+    for model in exact_convolutions((left, right), shape, (7, 17, 40, 3), PLAIN):
+        assert len(tiled(model)) == 1
 
 
 @pytest.mark.parametrize("shape", [(32, 40, 3), (64, 16, 1), (96, 33, 2)], ids=str)

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 import pytest
-from test_dots import SHORT, values
-from test_tile_conv import conv
+from test_dots import values
+from test_tile_conv import conv, exact_convolutions
 from tract_cpu.ahead.targets import SIMD128
 from tract_cpu.compile import program_of
 from tract_cpu.kernels.conv import ConvPlan
@@ -40,17 +40,8 @@ def convs_of(model: TypedModel) -> list[ConvPlan]:
 @pytest.mark.parametrize(("left", "right"), BYTES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_convolutions_of_bytes_are_exact(left: str, right: str, shape: tuple[int, int, int]) -> None:
-    inputs, outputs, side = shape
-    weights, bias = values(right, (outputs, inputs, side, side), 0), values("i4", (outputs,), 1) >> 4
-    for size, more in ((7, {}), (12, {"stride": 2}), (9, {"valid": True, "relu": True}), (1, {"relu": True})):
-        model = conv(f"B,{inputs},{size},{size},{SHORT[left]}", weights, bias, **more)
+    for model in exact_convolutions((left, right), shape, (7, 12, 9, 1), PLAIN):
         assert [(one.element, one.grouping and one.grouping.size) for one in convs_of(model)] == [(I16, 2)]
-        op = next(node.op for node in model.nodes if isinstance(node.op, Conv))
-        for batch in (1, 2, 0):
-            x = values(left, (batch, inputs, size, size), size)
-            wanted = reference(op, x.astype("i8"), weights.astype("i8"), bias.astype("i8")).astype("i8")
-            wanted = np.maximum(wanted, 0) if "relu" in more else wanted
-            np.testing.assert_array_equal(CpuPlan(model, PLAIN).spawn().run([x])[0], wanted.astype("i4"))
 
 
 @pytest.mark.parametrize("groups", [2, 8])

@@ -39,7 +39,7 @@ NAME: Final = "model"
 """With which the functions of code begin."""
 
 ALIGNMENT: Final = 64
-"""Bytes: constants begin at a multiple, as does the memory of a run."""
+"""Bytes: that of `tract_cpu.aligned`, which imports more than most archives need."""
 
 _MOST: Final = 1 << 62
 """Bytes that nothing has."""
@@ -216,10 +216,11 @@ def _aligned(constants: Array) -> Array:
     """The same bytes where vectors may be read: where they lie, in archives that we wrote."""
     if constants.ctypes.data % ALIGNMENT == 0:
         return constants
-    room = np.empty(len(constants) + ALIGNMENT, np.uint8)
-    begin = -room.ctypes.data % ALIGNMENT
-    room[begin : begin + len(constants)] = constants
-    return room[begin : begin + len(constants)]
+    from tract_cpu.aligned import aligned
+
+    found = aligned(np.empty, constants.shape, constants.dtype)
+    found[:] = constants
+    return found
 
 
 def _with_types(arrays: Arrays) -> Arrays:

@@ -42,7 +42,10 @@ class Dot:
 
     @property
     def is_for_few(self) -> bool:
-        """Whether it takes more instructions than one for 16 bits does, and reads half as much of right factors."""
+        """Whether it pays for few left factors only.
+
+        It takes more instructions than products of 16 bits do, and reads half as many bytes of right factors.
+        """
         return bool(self.pairs) and self.left == self.right
 
     def other_way(self) -> Dot:
@@ -67,7 +70,7 @@ class Isa:
     picks lanes of 16 bits from two registers, empty for none. ``written_out``: whether kernels have plain operations in
     the place of ``scales``, ``dots``, ``tiles`` and ``picks``. ``any_nan``: whether arithmetic may give any of the bits
     that are no number, and not only those of an operand, or those of the processor, whose lower half is 0.
-    ``widens``: whether bytes are copied to as many bits as ``dots`` take, where convolutions read them.
+    ``widens``: whether convolutions read bytes from a copy of as many bits as ``dots`` take.
     ``may_fuse``: whether one instruction multiplies and adds, but rounds once or twice, as whoever runs it likes.
     """
 

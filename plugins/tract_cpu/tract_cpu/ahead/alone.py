@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from _thread import allocate_lock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -52,7 +53,8 @@ class StandaloneModel:
 
     def reset(self) -> None:
         """Forget what the model keeps from run to run, if it keeps anything. Raises RuntimeError as `run`."""
-        self._alone(lambda: self._code.start(self._place))
+        with self._alone():
+            self._code.start(self._place)
 
     def run(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
         """The outputs, in order. ``inputs``: arrays, in order or by name.
@@ -64,8 +66,11 @@ class StandaloneModel:
         given = [self._fitting(value, name) for value, name in zip(self._in_order(inputs), code.inputs, strict=True)]
         outputs = [np.empty(shape, kind) for shape, kind in code.outputs.values()]
         addresses = [one.ctypes.data for one in (*given, *outputs)]
-        if self._alone(lambda: code.run(self._place, *addresses)):
-            self.reset()
+        with self._alone():
+            refused = code.run(self._place, *addresses)
+            if refused:
+                code.start(self._place)
+        if refused:
             raise self._refusal(IndexError, "the model could not be run on these inputs: an index is beyond its axis")
         return outputs
 
@@ -76,12 +81,13 @@ class StandaloneModel:
     def __reduce__(self) -> Any:
         raise TypeError("the memory of a model cannot be copied or pickled: make another one")
 
-    def _alone(self, do: Callable[[], Any]) -> Any:
-        """What ``do`` gives, while no other thread is in this memory."""
+    @contextmanager
+    def _alone(self) -> Generator[None, None, None]:
+        """No other thread is in this memory meanwhile."""
         if not self._in_use.acquire(blocking=False):
             raise self._refusal(RuntimeError, "another thread runs this model: each needs one with memory of its own")
         try:
-            return do()
+            yield
         finally:
             self._in_use.release()
 

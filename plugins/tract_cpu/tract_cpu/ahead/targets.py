@@ -23,6 +23,11 @@ class ObjectTarget:
     triple: str
 
     @property
+    def system(self) -> str:
+        """The system that it is for, by Python's name."""
+        return "win32" if "-windows-" in self.triple else "darwin" if "-apple-" in self.triple else "linux"
+
+    @property
     def is_module(self) -> bool:
         """Whether it is WebAssembly."""
         return self.triple.startswith("wasm32")

@@ -50,11 +50,6 @@ class DotGrouping:
         half = 1 << (self.left.bits - 1)
         return half if self.left.kind == "i" else -half
 
-    def text(self) -> str:
-        """All that it says."""
-        taken = f" {self.dot.left}" if self.dot.pairs else ""  # the same instruction, with signs and without
-        return f"{self.dot.name}{taken} {self.dot.turned} {self.flips}"
-
     def joined(self, neighbours: Sequence[Value]) -> Value:
         """The group of some neighbours, the first one lowest, given as integers of 32 bits."""
         bits = self.left.bits

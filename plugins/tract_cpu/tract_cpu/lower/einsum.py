@@ -81,7 +81,7 @@ def _pays_in_tiles(axes: ProductAxes, shape: dict[str, Dim]) -> bool:
 
 
 _FEW_ROWS = 16
-"""As many are multiplied before the next factors are there from the third cache."""
+"""With more rows, multiplying takes longer than reading the right factors from the third cache."""
 
 _ROWS_OF_TILES = 4
 """A tile is multiplied in as many cycles as vectors for two rows are, beside what is packed and laid down for it."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from sys import platform
-from typing import Any, Final
+from typing import Any
 
 from tract_llvm.isa import ISAS
 from tract_llvm.objects.system import convention
@@ -19,7 +18,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.tables import Rows
 from tract_cpu.ahead.object_file import CompiledModel, compile_model
-from tract_cpu.ahead.targets import NATIVE, WASM, ObjectTarget, target_named
+from tract_cpu.ahead.targets import ObjectTarget, target_named
 from tract_cpu.archived import FORMAT, INDEX, NAME, digest_of_bytes
 
 ROWS = Rows()
@@ -36,11 +35,11 @@ def compiled_for(model: TypedModel, targets: str) -> Files:
     codes: list[Mapping[str, Any]] = []
     interface: dict[str, Any] = {}
     for target in _best_last(targets):
-        found = compile_model(normal, target, NAME, apart=True)
-        code, constants = bytes(found.code), found.constants
-        names = [f"{target.name}.o", f"{target.name}.bin"]
-        files |= {names[0]: [code], names[1]: constants}
-        codes.append(_told(target, found, dict(zip(names, map(digest_of_bytes, ([code], constants)), strict=True))))
+        found = compile_model(normal, _for_linker(target), NAME, apart=True)
+        name = f"{target.isa.name}-{target.system}"
+        own = {f"{name}.o": [bytes(found.code)], f"{name}.bin": found.constants}
+        files |= own
+        codes.append(_told(target, found, {one: digest_of_bytes(content) for one, content in own.items()}))
         interface = _interface(found)
     index = {"format": FORMAT, **interface, "codes": codes}
     return {INDEX: [json.dumps(index, indent=1).encode()], **files}
@@ -48,9 +47,9 @@ def compiled_for(model: TypedModel, targets: str) -> Files:
 
 def _told(target: ObjectTarget, found: CompiledModel, digests: Mapping[str, str]) -> Mapping[str, Any]:
     """What the index says of code for one target."""
-    isa, (_, system) = target.isa, target.name.rsplit("-", 1)
-    needs = {"instructions": isa.name, "architecture": isa.architecture, "needs": isa.needs, "system": system}
-    return {**needs, "memory": found.memory, "keeps": bool(found.kept), "files": digests}
+    isa = target.isa
+    needs = {"instructions": isa.name, "architecture": isa.architecture, "needs": isa.needs}
+    return {**needs, "system": target.system, "memory": found.memory, "keeps": bool(found.kept), "files": digests}
 
 
 def _interface(found: CompiledModel) -> dict[str, Any]:
@@ -62,13 +61,9 @@ def _array(name: str, fact: TypedFact) -> list[Any]:
     return [name, [int(evaluate(size, {})) for size in fact.shape], fact.datum_type.storage.numpy.name]
 
 
-_SYSTEMS: Final[Mapping[str, str]] = {"-windows": "win32", "-macos": "darwin"}
-"""Python's names of systems, by what targets end with; Linux for those with nothing."""
-
-
 def _best_last(targets: str) -> list[ObjectTarget]:
-    """The targets of these names, for our own linker, each once."""
-    found = {target.name: target for target in map(_for_linker, _named(targets))}
+    """The targets of these names, each once."""
+    found = {(target.isa.name, target.system): target for target in _named(targets)}
     order = [isa.name for isa in ISAS]
     return sorted(found.values(), key=lambda target: order.index(target.isa.name))
 
@@ -77,17 +72,15 @@ def _named(targets: str) -> Iterator[ObjectTarget]:
     names = [*filter(None, map(str.strip, targets.split(",")))]
     if not names:
         raise InputError(f"{targets!r} names no target", hint="as native, or x86-64-v3,aarch64")
-    for name in names:
-        if name == WASM:
+    for target in map(target_named, names):
+        if target.is_module:
             raise InputError("no Python runs code for the web", hint="'tract MODEL compile FILE.wasm' writes a module")
-        yield target_named(name)
+        yield target
 
 
 def _for_linker(target: ObjectTarget) -> ObjectTarget:
-    """The target as our own linker wants it on its system, under the name of its instructions and of that."""
+    """The target as our own linker wants it on its system."""
     isa = target.isa
-    ends = next((system for end, system in _SYSTEMS.items() if target.name.endswith(end)), "linux")
-    system = platform if target.name == NATIVE else ends
-    triple, more = convention(isa.architecture, system)
+    triple, more = convention(isa.architecture, target.system)
     features = ",".join(filter(None, (isa.features, more)))
-    return ObjectTarget(f"{isa.name}-{system}", replace(isa, features=features), triple)
+    return replace(target, isa=replace(isa, features=features), triple=triple)

@@ -134,7 +134,7 @@ class Function(Emitter):
         return Value(self, self.builder.call(summed, [pairs, ones]), right.type, right.lanes)
 
     def _without_signs(self, dot: Dot, a: Any, b: Any) -> tuple[Any, Any]:
-        """Factors with the same products, of which the first ones have no sign; second ones are no lowest numbers."""
+        """Factors with the same products, the first ones without signs. No second one may be the least of its type."""
         kind = a.type
         if dot.signs:
             b = self.builder.call(self.declared(f"llvm.{dot.signs}", kind, [kind, kind]), [b, a])

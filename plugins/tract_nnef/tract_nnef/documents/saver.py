@@ -55,13 +55,14 @@ class NnefWriter:
             with whole_file(path) as file:
                 file.write(self.text(model).encode())
             return
+        if (self._container or _by_name(path)) == "tgz":
+            self._refuse_code()
         self.write_files(self.files(model), path)
 
     def write_files(self, files: Files, path: Path) -> None:
         """Write the files of an archive, as `write` does. Raises InputError."""
         container = self._container or _by_name(path)
         if container == "tgz":
-            self._refuse_code()
             write_tar_gz(path, files, self._how.level)
         else:
             (write_tar if container == "tar" else write_folder)(path, files)
