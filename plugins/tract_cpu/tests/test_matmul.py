@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_cpu.caches import Caches
-from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
+from tract_cpu.caches import Caches, caches
+from tract_cpu.kernels.matmul import MatMulPlan
+from tract_cpu.kernels.sums import Tile, tile_for
 from tract_cpu.plan import CpuPlan
 from tract_cpu.products.cut import PIECE, cut_rows, piece_of
 from tract_llvm.isa import ISAS, Isa
@@ -150,17 +151,19 @@ def test_rows_are_packed_where_they_displace_each_other(isa, rows, depth, dtype,
 
 @pytest.mark.parametrize("rows", [1, "whole", "more", "M"])
 def test_weights_are_fetched_ahead_where_a_panel_serves_several_tiles(isa, rows) -> None:
-    """What is packed in the run is near anyway."""
-    right = np.zeros((5, 70), "f4")
+    """What is packed in the run is near anyway, and what fits the second level of the cache."""
+    depth = caches().second // (4 * 70) + 1
+    right = np.zeros((depth, 70), "f4")
 
     def planned(rows: int | str, other: np.ndarray | str) -> MatMulPlan:
-        plan = CpuPlan(product("mk,kn->mn", f"{rows},5,f32", other, DatumType.F32), isa)
+        depth = other.shape[0] if isinstance(other, np.ndarray) else other.partition(",")[0]
+        plan = CpuPlan(product("mk,kn->mn", f"{rows},{depth},f32", other, DatumType.F32), isa)
         (found,) = [step.kernel for step in plan.steps if isinstance(step.kernel, MatMulPlan)]
         return found
 
     height = planned("M", right).tile.rows
     count = {"whole": height, "more": height + 1}.get(rows, rows)
-    for other in (right, "5,70,f32"):
+    for other in (right, right[:-1], f"{depth},70,f32"):
         assert planned(count, other).fetches == (rows in ("more", "M") and other is right)
 
 

@@ -25,8 +25,8 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.kernels.matmul import SMALL_TILES, Sums, Tile, tile_for
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
+from tract_cpu.kernels.sums import SMALL_TILES, Sums, Tile, tile_for
 
 
 def attention_tile(isa: Isa, element: ElementType) -> Tile:

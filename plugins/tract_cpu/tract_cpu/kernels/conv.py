@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Final
 
 from tract_llvm.elements.expressions import Expression, rounded
 from tract_llvm.language.buffers import Buffer
@@ -26,6 +27,9 @@ from tract_cpu.kernels.dots import GROUPED, DotGrouping, pairs_for
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size, Sizes, Taken
 from tract_cpu.kernels.tasks import each_task
+
+PRODUCTS_AT_ONCE: Final = 112
+"""How many products of vectors are added up at most before it is asked whether a block has more."""
 
 
 @frozen
@@ -43,6 +47,7 @@ class ConvPlan:
     ``steps``: of each of them and of the result, the elements from one column to the next, where that is known now.
     ``grouping``: how products are summed in groups of channels, which lie beside each other then.
     ``moves``: whether windows are more than one element. ``element``, ``weights``: the types of the factors.
+    ``whole``: whether all blocks of input channels surely have as many as the first one.
     """
 
     spatial: int
@@ -62,6 +67,7 @@ class ConvPlan:
     steps: tuple[int | None, ...]
     grouping: DotGrouping | None = None
     moves: bool = True
+    whole: bool = False
 
     @property
     def name(self) -> str:
@@ -232,20 +238,30 @@ class ConvWriter:
                     total.value = factor.times_plus(vector, total.value)
             place.value = place.value + plan.vectors * plan.lanes
 
+        step = 1 if grouping is None else grouping.size
         with k.loop("block", self.channels, step=plan.block) as first:
-            count = k.smaller(self.channels - first, plan.block)
+            count = k.index(plan.block) if plan.whole else k.smaller(self.channels - first, plan.block)
             start = source.at(first // plan.block * self.input_block)
 
             def over_channels(at: Buffer) -> None:
                 if plan.block == plan.lanes:  # no processor foresees that the next block lies elsewhere
                     self._prefetch(at.at(self.input_block), columns)
-                with k.loop("channel", count, step=1 if grouping is None else grouping.size) as channel:
-                    add(at.at(channel * self.channel_step))
+                together = step * (self._at_once(plan.block // step, columns) if plan.whole else 1)
+                with k.loop("channel", count, step=together) as channel:
+                    for one in range(0, together, step):
+                        add(at.at((channel + one) * self.channel_step))
 
             if plan.moves or self._above is not None:  # which rows of a ring are read is said there
                 self.over_window(start, 0, plan.spatial, over_channels)
             else:
                 over_channels(start)
+
+    def _at_once(self, steps: int, columns: int) -> int:
+        """So many of the steps of a block are written out, one after the other: a part of all of them."""
+        if self.plan.grouping is not None and not self.plan.grouping.dot.adds:
+            return 1  # several instructions for a product hide what asking costs
+        most = max(PRODUCTS_AT_ONCE // (columns * self.plan.vectors), 1)
+        return max(one for one in range(1, min(most, steps) + 1) if steps % one == 0)
 
     def _prefetch(self, at: Buffer, columns: int) -> None:
         """Have what some columns read brought near, each line of the cache once or twice."""

@@ -19,28 +19,19 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tract_llvm.elements.expressions import Expression, rounded
-from tract_llvm.isa import Dot, Isa
+from tract_llvm.isa import Dot
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
-from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_cpu.caches import CACHE_LINE
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 from tract_cpu.kernels.squares import TOGETHER, SquareSums, interleaved, pairs_of
+from tract_cpu.kernels.sums import Sums, Tile, added
 from tract_cpu.kernels.transpose import turned_squares
-
-SMALL_TILES: Final = (8, 4, 2, 1)
-"""How many rows the tiles have that compute what whole tiles leave over."""
-
-_NARROWEST: Final = 128
-"""Bits of the narrowest vectors that instruction sets have."""
-
-SUMS_IN_FLIGHT: Final = 8
-"""How many additions a processor has under way at once, about: two units, and four cycles for each."""
 
 SQUARE: Final = 4
 """Squares of so many groups on each side are turned around together as blocks of the left matrix are packed."""
@@ -55,55 +46,6 @@ class Factors:
 
     one: Callable[[Value | int, Value], Value]
     pairs: Callable[[int, Value], list[Value]]
-
-
-@frozen
-class Tile:
-    """How a product is cut.
-
-    ``rows``: of a whole tile; ``vectors``: of ``lanes`` columns each, side by side.
-    """
-
-    rows: int
-    vectors: int
-    lanes: int
-
-    @property
-    def columns(self) -> int:
-        """Of a tile, and of a panel."""
-        return self.vectors * self.lanes
-
-    @property
-    def pitch(self) -> int:
-        """How far apart the steps of a packed tile are: whole vectors."""
-        return -(-self.rows // self.lanes) * self.lanes
-
-
-def tile_for(
-    isa: Isa,
-    element: ElementType,
-    columns: Dim | None = None,
-    *,
-    whole: bool = False,
-    squares: bool = False,
-    few: bool = False,
-) -> Tile:
-    """The tile with the most sums that fit the registers, beside a row of the panel and one element of the left.
-
-    ``columns``: how many the result has; where they surely fit a narrower tile, its panel has fewer zeros to read.
-    ``whole``: whether vectors are whole registers, as instructions want that sum products of neighbours. ``squares``:
-    whether these have sums of two rows in a register: then all rows of the left are in registers, too.
-    ``few``: whether there are so few rows that each element of the left had better meet more columns.
-    """
-    vectors = 4 if few else 2
-    rows = (isa.registers - vectors - 1) // vectors
-    if squares:
-        rows = TOGETHER * ((isa.registers - vectors) // (TOGETHER * vectors + 1))
-    lanes = isa.lanes(element.computed.bits)
-    least = lanes if whole else _NARROWEST // element.computed.bits
-    while isinstance(columns, int) and columns <= vectors * lanes // 2 and vectors * lanes > least:
-        vectors, lanes = (1, lanes) if vectors > 1 else (1, lanes // 2)
-    return Tile(rows, vectors, lanes)
 
 
 @frozen
@@ -198,10 +140,8 @@ class ProductWriter:
         grouping = plan.grouping
         self.steps = self.depth if grouping is None else (self.depth + (grouping.size - 1)) // grouping.size
         self.lines = self.steps + 1 if grouping is not None and grouping.flips else self.steps
-        self._left, self.left_row, self._left_step = (
-            taken.memory("left"),
-            *map(taken.size, ("left_row", "left_step")),
-        )
+        self._left, self.left_row = taken.memory("left"), taken.size("left_row")
+        self._left_step = k.index(1) if plan.in_lines else taken.size("left_step")
         self._right = taken.memory("right")
         self._further = [(one.memory("tensor"), one.size("row")) for one in taken.each("further")]
         self._result, self._result_row = taken.memory("result"), taken.size("result_row")
@@ -387,7 +327,7 @@ class ProductWriter:
         if not plan.pieces:
             self._end(totals, at)
             return
-        totals = _added(self._begun(height, at), totals)
+        totals = added(self._begun(height, at), totals)
         with k.either(self._done + self.steps < self.depth) as (more, last):
             with more:
                 for row, line in zip(self._rows_of(height, at), totals, strict=True):
@@ -405,13 +345,19 @@ class ProductWriter:
             start, panel = [panel.vector(one, tile.lanes) for one in starts], panel.at(tile.columns)
 
         def line(step: Value) -> list[Value]:
-            if fetched is not None:
-                fetched.memory.prefetch(step * fetched.each)
             vectors = [panel.vector(step * tile.columns + one, tile.lanes) for one in starts]
             return vectors if grouping is not None else [k.convert(one, plan.sums) for one in vectors]
 
+        def fetch(step: Value) -> None:
+            if fetched is not None:
+                fetched.memory.prefetch(step * fetched.each)
+
+        def line_and_fetch(step: Value) -> list[Value]:
+            fetch(step)
+            return line(step)
+
         if grouping is not None and grouping.dot.square and height > 1:
-            return self._in_squares(grouping.dot, height, left, line, start)
+            return self._in_squares(grouping.dot, height, left, line_and_fetch, start)
         sums = Sums(k, tile, plan.sums, height, grouping=grouping, start=start)
 
         def add(step: Value, to: int) -> None:
@@ -419,7 +365,7 @@ class ProductWriter:
             for one in range(height):
                 sums.add(to, one, left.one(one, step).splat(tile.lanes), columns)
 
-        return sums.along(self.steps, add)
+        return sums.along(self.steps, add, fetch)
 
     def _in_squares(
         self, dot: Dot, height: int, left: Factors, line: Callable[[Value], list[Value]], start: list[Value] | None
@@ -494,62 +440,6 @@ class ProductWriter:
                 else:
                     operands.append(source[row * stride].splat(lanes))
             target.put(v * lanes, plan.expression.compute(operands), mask)
-
-
-class Sums:
-    """The sums of one tile. A small tile has several chains of them, as one has to wait for each addition to end."""
-
-    def __init__(
-        self,
-        k: Kernel,
-        tile: Tile,
-        type_: ElementType,
-        height: int,
-        *,
-        grouping: DotGrouping | None = None,
-        start: Sequence[Value] | None = None,
-    ) -> None:
-        """``start``: what each vector of every row starts at, 0 by default."""
-        self._k, self._grouping = k, grouping
-        self.chains = _power_of_two(SUMS_IN_FLIGHT // (height * tile.vectors))
-        zeros = [k.constant(0, type_, tile.lanes)] * tile.vectors
-        starts = [start or zeros, *[zeros] * (self.chains - 1)]
-        self._sums = [[[k.variable(one) for one in line] for _ in range(height)] for line in starts]
-
-    def along(self, steps: Value, add: Callable[[Value, int], None]) -> list[list[Value]]:
-        """The sums, by rows and vectors, when ``add(step, chain)`` has added the products of every step."""
-        k, whole = self._k, steps - steps % self.chains
-        with k.loop("depth", whole, step=self.chains) as d:
-            for chain in range(self.chains):
-                add(d + chain, chain)
-        if self.chains > 1:
-            with k.loop("depth.rest", steps, whole) as d:
-                add(d, 0)
-        return self._totals()
-
-    def add(self, chain: int, row: int, factor: Value, columns: Sequence[Value]) -> None:
-        """Add the products of a factor with the elements of some columns to the sums of a row."""
-        for total, column in zip(self._sums[chain][row], columns, strict=True):
-            if self._grouping is not None:
-                total.value = self._k.dots(self._grouping.dot, factor, column, total.value)
-            else:
-                total.value = factor.times_plus(column, total.value)
-
-    def _totals(self) -> list[list[Value]]:
-        """The sums of all chains, by rows and vectors."""
-        values = [[[total.value for total in row] for row in chain] for chain in self._sums]
-        while len(values) > 1:
-            values = [_added(a, b) for a, b in zip(values[::2], values[1::2], strict=True)]
-        return values[0]
-
-
-def _power_of_two(number: int) -> int:
-    """The largest one that is not above a number, or 1."""
-    return 1 << max(number.bit_length() - 1, 0)
-
-
-def _added(a: list[list[Value]], b: list[list[Value]]) -> list[list[Value]]:
-    return [[one + other for one, other in zip(row, below, strict=True)] for row, below in zip(a, b, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

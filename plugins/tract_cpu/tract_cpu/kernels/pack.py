@@ -11,8 +11,8 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.signature import Memory, Signature, Size
+from tract_cpu.kernels.sums import Tile
 
 
 @frozen

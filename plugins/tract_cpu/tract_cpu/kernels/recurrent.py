@@ -18,8 +18,8 @@ from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.kernels.matmul import SMALL_TILES, Sums, Tile
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
+from tract_cpu.kernels.sums import SMALL_TILES, Sums, Tile
 
 
 @frozen

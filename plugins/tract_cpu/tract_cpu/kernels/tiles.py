@@ -19,7 +19,8 @@ from tract_llvm.language.values import Value
 from tract_core.dims import Dim, ceil_div
 from tract_cpu.kernels.dots import GROUPED
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.kernels.matmul import MatMulPlan, ProductWriter, Tile, TilePlace, tile_for
+from tract_cpu.kernels.matmul import MatMulPlan, ProductWriter, TilePlace
+from tract_cpu.kernels.sums import Tile, tile_for
 
 TALL: Final = 2
 """How many tiles lie below each other."""

@@ -31,8 +31,9 @@ from tract_cpu.group.einsum import Product
 from tract_cpu.group.groups import Gates, Products
 from tract_cpu.group.pairs import wire_pairs
 from tract_cpu.kernels.dots import GROUPED, DotGrouping
-from tract_cpu.kernels.matmul import MatMulPlan, Tile, tile_for
+from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.kernels.pack import PackPlan
+from tract_cpu.kernels.sums import Tile, tile_for
 from tract_cpu.kernels.tiles import TilesPlan, packed_row, tiles_for, whole_lines
 from tract_cpu.lower.recurrent import StateProduct, gates_step
 from tract_cpu.lower.written_out import written_out
@@ -313,9 +314,14 @@ class _Product:
             together=together,
             rolled=any(type(step.op) not in CHEAP for step in self.chain.expression.steps),
             masks=self.site.isa.masks_bits <= _ANY_ELEMENT,
-            fetches=self.site.array(self.groups.right) is not None and rows.count != 1,
+            fetches=rows.count != 1 and self._comes_from_afar(),
             pieces=cut,
         )
+
+    def _comes_from_afar(self) -> bool:
+        """Whether the right matrix is one of the model, and larger than the second level of the cache."""
+        right = self.site.array(self.groups.right)
+        return right is not None and right.nbytes > caches().second
 
     def _sums_as_results(self) -> bool:
         """Whether sums that are not done yet can lie in the result."""

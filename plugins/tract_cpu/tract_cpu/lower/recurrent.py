@@ -24,8 +24,8 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.aligned import lasting
 from tract_cpu.draft.lowering import Lowering, Site
-from tract_cpu.kernels.matmul import Tile
 from tract_cpu.kernels.recurrent import GatesPlan
+from tract_cpu.kernels.sums import Tile
 from tract_cpu.lower.rows import placed_operand, rows_step
 from tract_cpu.place.chain import PlacedChain
 from tract_cpu.program.arguments import Given, arguments

@@ -8,7 +8,7 @@ from typing import Final
 from tract_core.dims import Dim, ceil_div
 from tract_core.frozen import frozen
 from tract_cpu.caches import caches
-from tract_cpu.kernels.matmul import SMALL_TILES, Tile
+from tract_cpu.kernels.sums import SMALL_TILES, Tile
 
 ENOUGH_TASKS: Final = 16
 """Into so many tasks a product is cut, where it has as many tiles: so that threads get about as much each."""

@@ -89,14 +89,12 @@ class Direct:
         block, batch = source.strides[form.axis], source.strides[0] if parts.has_batch else 0
         per_group = weights.inputs // parts.source.block if groups != 1 else 0
         near = runs if less_or_equal(weights.bytes, NEAR) is True else 1
-        at_once = 1 if parts.grouping is None else parts.grouping.size
-        inputs = ceil_div(weights.inputs, at_once) * at_once
         return {
             "groups": groups,
             "blocks": form.blocks // groups,
             "runs": runs,
             "near": near,
-            "channels": inputs,
+            "channels": _inputs(parts),
             "sizes": [loop.size for loop in loops],
             "window": [one.window for one in windows] or [1] * ones,
             "input": first(parts).address,
@@ -161,6 +159,7 @@ def direct(site: Site, parts: Parts) -> Direct:
         steps=(),
         grouping=parts.grouping,
         moves=_moves(parts),
+        whole=_inputs(parts) % parts.source.block == 0,
     )
     return Direct(parts, _on(plan, parts, loops), tuple(loops), parts.axes if _moves(parts) else (), kernel)
 
@@ -187,6 +186,12 @@ def _on(plan: ConvPlan, parts: Parts, loops: Sequence[StridedLoop]) -> ConvPlan:
         taps=taps if parts.depthwise else (0, 0),
         steps=tuple(step if isinstance(step, int) else None for step in loops[-1].strides[1:]),
     )
+
+
+def _inputs(parts: Parts) -> Dim:
+    """How many input channels each output channel sums, with those that fill the last group of products."""
+    at_once = 1 if parts.grouping is None else parts.grouping.size
+    return ceil_div(parts.weights.inputs, at_once) * at_once
 
 
 def _moves(parts: Parts) -> bool:
