@@ -11,20 +11,16 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from stopwatch import seconds
 from tract_llvm.elements.expressions import ELEMENTS
 from tract_llvm.isa import chosen
+from tract_llvm.testing.elements import ElementRunner
 
 from tract_core.ops import binary, elementwise
 from tract_core.plugins import default_registry
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins" / "tract_cpu" / "tests"))
-
-from element_functions import Elements
 
 ROUNDS = 15
 SECONDS = 0.005
@@ -67,14 +63,14 @@ def cases(count: int) -> Iterator[tuple[str, Any, Callable[..., Any], list[Any]]
         yield name, op(), NUMPY[kind], operands
 
 
-def compiled(op: Any, operands: list[Any], out: Any, native: Elements) -> Callable[[], Any]:
+def compiled(op: Any, operands: list[Any], out: Any, native: ElementRunner) -> Callable[[], Any]:
     """The loop that native code makes of an operator."""
     emit = default_registry()[ELEMENTS].find(type(op)).emit
     return native.function(lambda *x: emit(op, *x), operands, out, native.isa.lanes(out.itemsize * 8))
 
 
 def main() -> None:
-    native = Elements(chosen(next((one for one in sys.argv[1:] if not one.isdigit()), "")))
+    native = ElementRunner(chosen(next((one for one in sys.argv[1:] if not one.isdigit()), "")))
     count = next((int(one) for one in sys.argv[1:] if one.isdigit()), 1 << 14)
     print(f"elements per ns, of {count}   f32   NumPy  ratio      f64   NumPy  ratio")
     np.seterr(all="ignore")

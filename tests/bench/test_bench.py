@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import bounds
@@ -18,6 +20,9 @@ from workloads import WORKLOADS
 import tract_core as tract
 
 BENCH = Path(peers.__file__).parent
+SHIPPED = BENCH.parent / "tests" / "shipped"
+ELSEWHERE = {"MNN", "_tools", "torch", "tract", "tract_torch"}
+"""What peers bring, and what is not installed for tests."""
 
 
 @pytest.fixture(scope="session")
@@ -136,3 +141,17 @@ def test_what_bounds_a_network_is_summed_over_what_a_profile_times(tmp_path: Pat
     assert products < found["operations"] < 1.02 * products
     assert "matmul" in found["kernels"]
     assert sum(found["kernels"].values()) == pytest.approx(1.0)
+
+
+def imported(script: Path) -> set[str]:
+    """The modules that a script imports, wherever in it."""
+    nodes = list(ast.walk(ast.parse(script.read_text())))
+    plain = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
+    return plain | {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
+@pytest.mark.parametrize("script", sorted(BENCH.glob("*.py")), ids=lambda script: script.stem)
+def test_scripts_import_what_is_there(script: Path) -> None:
+    beside = {one.stem for folder in (BENCH, SHIPPED) for one in folder.glob("*.py")}
+    elsewhere = {name for name in imported(script) if name.partition(".")[0] not in beside | ELSEWHERE}
+    assert [name for name in elsewhere if not (find_spec(name.partition(".")[0]) and find_spec(name))] == []

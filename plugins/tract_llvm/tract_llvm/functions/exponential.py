@@ -12,6 +12,7 @@ from tract_llvm.functions.floats import (
     LOG2_E,
     at_least,
     at_most,
+    format_of,
     magnitude,
     nearest,
     polynomial,
@@ -66,9 +67,19 @@ def half_exp(x: Value) -> Value:
 
 
 def sigmoid(x: Value) -> Value:
-    """1 / (1 + exp(-x)), by the power that is not above 1. Within 2.5 units."""
-    tail = exp_of_negative(-magnitude(x))
-    return where(x >= 0, x.like(1), tail) / (1.0 + tail)
+    """1 / (1 + exp(-x)), as 2**-h / (2**-h + exp(-x) * 2**-h): h is half of the power of 2, so that all are numbers.
+
+    Where an instruction scales, by the power that is not above 1. Within 2.5 units.
+    """
+    if x.function.isa.scales:
+        tail = exp_of_negative(-magnitude(x))
+        return where(x >= 0, x.like(1), tail) / (1.0 + tail)
+    end = -_RANGE[x.type][0]
+    p, n = less_one(at_most(at_least(-x, -end), end))
+    n = n.bits(format_of(x).signed)
+    half = n >> 1
+    power, one = power_of_two(n - half, x.type), power_of_two(-half, x.type)
+    return one / p.times_plus(power, power + one)
 
 
 def tanh(x: Value) -> Value:

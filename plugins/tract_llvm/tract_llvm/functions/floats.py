@@ -17,11 +17,12 @@ from tract_llvm.language.values import Value
 class Format:
     """How floats of a type are made: a sign, an exponent plus ``bias``, and ``digits`` bits behind the point.
 
-    ``whole``: the integers of that width. ``magic``: a float whose unit in the last place is 1, and stays so when a
-    whole number is added that is small beside it.
+    ``whole``, ``signed``: the integers of that width. ``magic``: a float whose unit in the last place is 1, and stays
+    so when a whole number is added that is small beside it.
     """
 
     whole: ElementType
+    signed: ElementType
     digits: int
     bias: int
 
@@ -41,7 +42,7 @@ class Format:
         return 2.0 ** (1 - self.bias)
 
 
-_FORMATS: Final = {F32: Format(U32, 23, 127), F64: Format(U64, 52, 1023)}
+_FORMATS: Final = {F32: Format(U32, I32, 23, 127), F64: Format(U64, I64, 52, 1023)}
 
 
 def format_of(x: Value) -> Format:
@@ -100,13 +101,12 @@ def power_of_two(exponent: Value, type_: ElementType) -> Value:
 
 def scaled(x: Value, exponent: Value) -> Value:
     """X * 2**exponent, rounded once: in two steps, as the power may be no number of the type when the product is."""
-    kind, function = format_of(x), x.function
-    signed = I32 if x.type is F32 else I64
-    found = function.scaled(x, function.convert(function.convert(exponent, signed), x.type))
+    signed, function = exponent.bits(format_of(x).signed), x.function
+    found = function.scaled(x, function.convert(signed, x.type))
     if found is not None:
         return found
-    half = ((exponent + 4 * kind.bias) >> 1) - 2 * kind.bias
-    return x * power_of_two(half, x.type) * power_of_two(exponent - half, x.type)
+    half = signed >> 1
+    return x * power_of_two(half, x.type) * power_of_two(signed - half, x.type)
 
 
 def as_float(small: Value, type_: ElementType) -> Value:
