@@ -71,8 +71,9 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
 
 
 def _has_few_rows(axes: ProductAxes, shape: dict[str, Dim]) -> bool:
+    """Whether there may be few: where that is not known, those lose most by what is made for many."""
     rows = product(shape[name] for name in axes.rows)
-    return isinstance(rows, int) and rows <= _FEW_ROWS
+    return not isinstance(rows, int) or rows <= _FEW_ROWS
 
 
 def _pays_in_tiles(axes: ProductAxes, shape: dict[str, Dim]) -> bool:
