@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Final
 
 from tract_llvm.elements.expressions import Expression, rounded
 from tract_llvm.language.buffers import Buffer
@@ -26,10 +25,8 @@ from tract_cpu.caches import CACHE_LINE
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, pairs_for
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size, Sizes, Taken
+from tract_cpu.kernels.sums import steps_at_once
 from tract_cpu.kernels.tasks import each_task
-
-PRODUCTS_AT_ONCE: Final = 112
-"""How many products of vectors are added up at most before it is asked whether a block has more."""
 
 
 @frozen
@@ -257,11 +254,10 @@ class ConvWriter:
                 over_channels(start)
 
     def _at_once(self, steps: int, columns: int) -> int:
-        """So many of the steps of a block are written out, one after the other: a part of all of them."""
+        """So many of the steps of a block are written out, one after the other."""
         if self.plan.grouping is not None and not self.plan.grouping.dot.adds:
             return 1  # several instructions for a product hide what asking costs
-        most = max(PRODUCTS_AT_ONCE // (columns * self.plan.vectors), 1)
-        return max(one for one in range(1, min(most, steps) + 1) if steps % one == 0)
+        return steps_at_once(steps, columns * self.plan.vectors)
 
     def _prefetch(self, at: Buffer, columns: int) -> None:
         """Have what some columns read brought near, each line of the cache once or twice."""

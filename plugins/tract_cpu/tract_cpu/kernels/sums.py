@@ -30,6 +30,9 @@ PRODUCTS_AT_ONCE: Final = 48
 STEPS_AT_ONCE: Final = 4
 """In how many steps along the inner axis at most."""
 
+PRODUCTS_OF_A_BLOCK: Final = 112
+"""The same for products over a block of channels: where that has no more, nothing is asked in it."""
+
 
 @frozen
 class Tile:
@@ -135,6 +138,12 @@ class Sums:
         while len(values) > 1:
             values = [added(a, b) for a, b in zip(values[::2], values[1::2], strict=True)]
         return values[0]
+
+
+def steps_at_once(steps: int, products: int) -> int:
+    """How many of the steps of a block are written out, each of so many products of vectors: a part of all of them."""
+    most = max(PRODUCTS_OF_A_BLOCK // products, 1)
+    return max(one for one in range(1, min(most, steps) + 1) if steps % one == 0)
 
 
 def _power_of_two(number: int) -> int:

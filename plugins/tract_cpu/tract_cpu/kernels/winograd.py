@@ -35,6 +35,7 @@ from tract_cpu.caches import CACHE_LINE
 from tract_cpu.kernels.conv import ConvTarget
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes
+from tract_cpu.kernels.sums import steps_at_once
 
 WINDOW: Final = 3
 """Positions of a window, along axes that are transformed."""
@@ -278,15 +279,17 @@ class _Winograd:
         at = k.variable(k.index(0))
         with k.loop("block", end, begin, plan.lanes) as first:
             source = data.at(first // plan.lanes * self.block_values)
-            with k.loop("channel", k.smaller(end - first, plan.lanes)) as channel:
-                vectors = [panel.vector(at.value + start, plan.lanes) for start in starts]
-                line = source.at(channel)
-                for column in range(columns):
-                    factor = line[column * plan.lanes].splat(plan.lanes)
-                    for start, vector in zip(starts, vectors, strict=True):
-                        total = totals[column, start]
-                        total.value = factor.times_plus(vector, total.value)
-                at.value = at.value + plan.width
+            together = steps_at_once(plan.lanes, columns * plan.vectors) if plan.whole else 1
+            count = k.index(plan.lanes) if plan.whole else k.smaller(end - first, plan.lanes)
+            with k.loop("channel", count, step=together) as channel:
+                for line in (source.at(channel + one) for one in range(together)):
+                    vectors = [panel.vector(at.value + start, plan.lanes) for start in starts]
+                    for column in range(columns):
+                        factor = line[column * plan.lanes].splat(plan.lanes)
+                        for start, vector in zip(starts, vectors, strict=True):
+                            total = totals[column, start]
+                            total.value = factor.times_plus(vector, total.value)
+                    at.value = at.value + plan.width
         for (column, start), total in totals.items():
             sums.put(column * plan.width + start, total.value)
 
