@@ -15,13 +15,15 @@ from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.plan import CpuPlan
 from tract_cpu.program.program import NativeStep
 from tract_cpu.target import Target
-from tract_llvm.isa import portable
-from tract_llvm.language.types import I16
+from tract_llvm.isa import ISAS, Isa, portable
+from tract_llvm.language.types import I16, I32
 
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Sub
+from tract_core.ops.cast import Cast
 from tract_core.ops.conv import Conv, KernelFormat, reference
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.pool_spec import DataFormat, PoolSpec, SameUpper
@@ -64,6 +66,30 @@ def test_a_matrix_times_channels_is_exact() -> None:
     model.set_outputs(model.wire_node("y", EinSum(AxesMapping.parse("oi,bip->bop"), DatumType.I32), given))
     wanted = np.einsum("oi,bip->bop", weights.astype("i8"), x.astype("i8")).astype("i4")
     np.testing.assert_array_equal(CpuPlan(model, PLAIN).spawn().run([x])[0], wanted)
+
+
+@pytest.mark.parametrize("isa", [portable(one) for one in (*ISAS, SIMD128)], ids=lambda one: one.name)
+@pytest.mark.parametrize("channels", [16, 5, 1])
+def test_integers_of_more_bits_are_copied_to_as_many_as_hold_them(isa: Isa, channels: int) -> None:
+    """As those of bytes less a zero point that only a run knows."""
+    weights, bias, model = values("i1", (6, channels, 3, 3), 0), values("i4", (6,), 1) >> 8, TypedModel()
+    given = [
+        model.add_source("x", parse_typed_fact(f"2,{channels},7,9,u8")),
+        model.add_source("zero", parse_typed_fact("1,1,1,1,u8")),
+    ]
+    wide = [*(model.wire_node(f"wide{n}", Cast(DatumType.I32), [one])[0] for n, one in enumerate(given))]
+    op = Conv(PoolSpec(DataFormat.NCHW, (3, 3), SameUpper(), strides=(2, 2)), KernelFormat.OIHW)
+    less = model.wire_node("less", Sub(), wide)
+    model.set_outputs(model.wire_node("conv", op, [*less, model.add_const("w", weights), model.add_const("b", bias)]))
+    plan = CpuPlan(model, isa)
+    (kernel,) = [step.kernel for step in plan.steps if isinstance(step.kernel, ConvPlan)]
+    in_pairs = any(one.left == I16.name and one.sums == "i32" for one in isa.dots)
+    assert (kernel.element, kernel.grouping is not None) == ((I16, True) if in_pairs else (I32, False))
+    x = values("u1", (2, channels, 7, 9), 2)
+    for zero in (0, 128, 255):
+        wanted = reference(op, x.astype("i8") - zero, weights.astype("i8"), bias.astype("i8"))
+        (found,) = plan.spawn().run([x, np.full((1, 1, 1, 1), zero, "u1")])
+        np.testing.assert_array_equal(found, wanted.astype("i4"))
 
 
 def test_who_has_no_need_copies_nothing() -> None:

@@ -7,8 +7,6 @@ from math import prod
 import numpy as np
 from tract_llvm.elements.expressions import Apply, Expression, element_of
 from tract_llvm.fuse.chain import Chain
-from tract_llvm.language.tiles import STEPS
-from tract_llvm.language.types import ElementType
 
 from tract_core.dims import ceil_div, is_symbolic, product
 from tract_core.ops.binary import Add
@@ -16,7 +14,7 @@ from tract_core.ops.conv import Conv, Convolution
 from tract_core.ops.deconv import Deconv
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_cpu.group.dots import factor_of, factor_of_array, grouping_for, tile_grouping_for
+from tract_cpu.group.dots import grouping_of_channels
 from tract_cpu.group.forms import fills_blocks, form_of
 from tract_cpu.group.groups import Channels, Convolved, CpuGroup
 from tract_cpu.group.phases import MOST_PHASES, ends, phases
@@ -68,7 +66,8 @@ def channels_of(start: Start, slot: int, weights: Array, axis: int) -> CpuGroup:
         return start.host("the number of channels is not known")
     chain = start.behind(Expression((element,)), form)
     reads = [(start.node.inputs[slot], Form(axis, channels, form.block)), *read_along(chain, form)]
-    grouping, in_tiles = _grouping(start, slot, weights, element)
+    factors = start.node.inputs[slot], start.node.inputs[1 - slot]
+    grouping, in_tiles = grouping_of_channels(start.known, factors, weights, element)
     return Channels(chain.nodes, tuple(reads), form, chain, grouping, in_tiles, slot, axis)
 
 
@@ -108,14 +107,14 @@ def _group(op: Convolution, start: Start) -> CpuGroup:
         return start.host("the number of channels is not known")
     array = start.array(1)
     sums = array is not None and (outputs, inputs) != (1, 1)
-    grouping, in_tiles = None, False
+    first, grouping, in_tiles = start.node.inputs[0], None, False
     if array is not None and sums:
-        grouping, in_tiles = _grouping(
-            start, 0, op.kernel_format.to_oihw(array), element, op.group if isinstance(op, Conv) else 0
-        )
+        factors, ordered = (first, start.node.inputs[1]), op.kernel_format.to_oihw(array)
+        groups = op.group if isinstance(op, Conv) else 0
+        grouping, in_tiles = grouping_of_channels(start.known, factors, ordered, element, groups)
     chain = start.behind(biased, form, [bias])
-    first = start.node.inputs[0], _form_read(op, start, axis, form.block, grouping)
-    reads = (first, *start.read(slots=(1, 2)), *read_along(chain, form))
+    data_read = first, _form_read(op, start, axis, form.block, grouping)
+    reads = (data_read, *start.read(slots=(1, 2)), *read_along(chain, form))
     return Convolved(chain.nodes, reads, form, chain, grouping, in_tiles)
 
 
@@ -127,32 +126,3 @@ def _form_read(op: Convolution, start: Start, axis: int, block: int, grouping: D
     if channels >= block or op.group > 1 or not start.walk.layouts.is_plain(start.node.inputs[0]):
         return Form(axis, channels, block)
     return None if grouping is None else Form(axis, channels, int(ceil_div(channels, grouping.size) * grouping.size))
-
-
-def _grouping(
-    start: Start, slot: int, weights: Array, sums: ElementType, groups: int = 1
-) -> tuple[DotGrouping | None, bool]:
-    """How products are summed in groups of channels, and whether in tiles.
-
-    They are of data whose elements are stored as the instruction takes them. ``weights``: [output channels, input
-    channels, ...], for ``groups`` of channels, 0 for none that tiles are for. Channels that a last group lacks are
-    multiplied by zero, so that floats there may not be just anything.
-    """
-    left, element = factor_of(start.known, start.node.inputs[slot]), start.known.element_at(start.node.inputs[1 - slot])
-    if left is None or element is None:
-        return None, False
-    right, inputs = factor_of_array(element, weights), weights.shape[1]
-
-    def fits(found: DotGrouping | None, whole: int) -> bool:
-        """Whether there are the bits that are wanted, and of floats, whole groups."""
-        fills = found is not None and (left.element.kind != "f" or inputs % (found.size * whole) == 0)
-        if found is None or not fills:
-            return False
-        lacks = found.left.bits - left.element.bits
-        return lacks == 0 or (lacks > 0 and start.isa.widens)
-
-    tiles = tile_grouping_for(start.isa, left, right, sums.computed) if groups == 1 else None
-    if tiles is not None and fits(tiles, STEPS) and 2 * inputs >= tiles.size * STEPS:
-        return tiles, True
-    found = grouping_for(start.isa, left, right, sums.computed)
-    return (found if fits(found, 1) else None), False

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from tract_llvm.isa import Dot, Isa
+from tract_llvm.language.tiles import STEPS
 from tract_llvm.language.types import ElementType, other_sign
 
 from tract_core.frozen import frozen
@@ -41,6 +42,34 @@ def factor_of_array(element: ElementType, array: Array) -> Factor:
     """Numbers that are part of the model as a factor."""
     floats = element.kind == "f" or not array.size
     return Factor(element, None if floats else IntegerRange(int(array.min()), int(array.max())))
+
+
+def grouping_of_channels(
+    known: CpuKnown, factors: tuple[OutletId, OutletId], array: Array, sums: ElementType, groups: int = 1
+) -> tuple[DotGrouping | None, bool]:
+    """How a convolution's products are summed in groups of channels, and whether in tiles.
+
+    They are of data whose elements are stored as the instruction takes them, or are copied so: to fewer bits, if these
+    hold them all, or to more, if the instruction set says so. ``factors``: the data and the weights; ``array``: these
+    as [output channels, input channels, ...], for ``groups`` of channels, 0 for none that tiles are for. Channels that
+    a last group lacks are multiplied by zero, so that floats there may not be just anything.
+    """
+    left, element = factor_of(known, factors[0]), known.element_at(factors[1])
+    if left is None or element is None:
+        return None, False
+    right, inputs, bits = factor_of_array(element, array), array.shape[1], left.element.bits
+
+    def fills(found: DotGrouping, whole: int) -> bool:
+        """Whether floats fill so many groups."""
+        return left.element.kind != "f" or inputs % (found.size * whole) == 0
+
+    tiles = tile_grouping_for(known.isa, left, right, sums.computed) if groups == 1 else None
+    if tiles is not None and tiles.left.bits == bits and fills(tiles, STEPS) and 2 * inputs >= tiles.size * STEPS:
+        return tiles, True
+    found = grouping_for(known.isa, left, right, sums.computed)
+    if found is None or not fills(found, 1) or (found.left.bits > bits and not known.isa.widens):
+        return None, False
+    return found, False
 
 
 def grouping_for(

@@ -24,7 +24,7 @@ class CpuKnown(Known):
     ``isa``: the instruction set. ``threads``: how many there may be, which changes no result. ``winograd``: whether
     convolutions may be computed by Winograd's method. ``given_at_begin``: those of ``given`` that the inputs give.
     ``is_body``: whether the model is a body of an operator. ``forms``: of what concatenations put together, by their
-    nodes, as far as somebody asked.
+    nodes, as far as somebody asked; ``tiles``: of convolutions by Winograd's method, ``None`` for direct ones.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class CpuKnown(Known):
         self.given_at_begin = before.given_at_begin if before is not None else known | _given_by_inputs(model)
         self.given = self.given_at_begin if around is None else around.given
         self.forms: dict[int, Forms | None] = {} if like is None else like.forms
+        self.tiles: dict[int, tuple[int, ...] | None] = {} if like is None else like.tiles
         if like is not None:
             self._around = like._around
 

@@ -8,7 +8,7 @@ from math import prod
 from typing import Final
 
 from tract_llvm.isa import Isa
-from tract_llvm.language.types import F32
+from tract_llvm.language.types import F32, I16, I32
 
 from tract_core.dims import Dim, ceil_div
 from tract_core.errors import FactError
@@ -16,6 +16,7 @@ from tract_core.frozen import frozen
 from tract_core.model.typed import TypedNode
 from tract_core.ops.conv import Conv
 from tract_core.ops.pool_spec import AxisPlan
+from tract_cpu.group.dots import factor_of, grouping_of_channels
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.kernels.winograd import PAIRS, WINDOW, positions
 
@@ -37,6 +38,10 @@ TRANSFORM_WEIGHTS: Final = 3
 
 GAIN: Final = 1.25
 """How much less there has to be to do."""
+
+
+EXACT: Final = 2
+"""How many outputs a tile of integers has along an axis: with more, 16 bits do not hold what weights become."""
 
 
 @frozen
@@ -73,6 +78,12 @@ class _Layer:
 
 def tile_of(known: CpuKnown, node: TypedNode) -> tuple[int, ...] | None:
     """How many outputs a tile has along each spatial axis; ``None`` for what is computed directly."""
+    if node.id not in known.tiles:
+        known.tiles[node.id] = _tile_of(known, node)
+    return known.tiles[node.id]
+
+
+def _tile_of(known: CpuKnown, node: TypedNode) -> tuple[int, ...] | None:
     op = node.op
     if not known.winograd or not isinstance(op, Conv) or op.q_output is not None or op.group != 1:
         return None
@@ -80,10 +91,10 @@ def tile_of(known: CpuKnown, node: TypedNode) -> tuple[int, ...] | None:
     result = known.model.outlet_fact(node.outlets()[0])
     kinds = [known.element(fact.datum_type.storage) for fact in (data, weights, result)]
     inputs, outputs = (fact.shape[op.pool.data_format.c_axis(fact.rank)] for fact in (data, result))
-    lanes = known.isa.lanes(F32.bits)
-    if any(one is None or one.computed is not F32 for one in kinds):
-        return None
+    lanes, floats = known.isa.lanes(F32.bits), all(one is not None and one.computed is F32 for one in kinds)
     if not isinstance(inputs, int) or not isinstance(outputs, int) or min(inputs, outputs) < lanes:
+        return None
+    if not floats and (inputs % lanes or not _is_exact(known, node, op)):
         return None
     try:
         axes = op.pool.plan(op, data.shape)
@@ -94,16 +105,41 @@ def tile_of(known: CpuKnown, node: TypedNode) -> tuple[int, ...] | None:
     batch = data.shape[0] if op.pool.data_format.has_n else 1
     sizes = tuple(one.output if isinstance(one.output, int) else UNKNOWN for one in axes)
     windows = tuple(one.window.kernel for one in axes)
-    return _best(_Layer(known.isa, inputs, outputs, batch if isinstance(batch, int) else 1, sizes, windows))
+    layer = _Layer(known.isa, inputs, outputs, batch if isinstance(batch, int) else 1, sizes, windows)
+    return _best(layer, max(PAIRS) if floats else EXACT)
 
 
 _WINDOWS: Final = {(1, 1, 1), (WINDOW, 1, 1)}
 """The sizes, dilations and strides of windows that there are tiles for."""
 
 
-def _best(layer: _Layer) -> tuple[int, ...] | None:
-    """The tile with which there is least to do, where that is much less than directly."""
-    choices = [[m for m in PAIRS if (m > 1) == (window > 1)] for window in layer.windows]
+def _is_exact(known: CpuKnown, node: TypedNode, op: Conv) -> bool:
+    """Whether integers are multiplied as such of 16 bits, which hold all that they are transformed to, as of bytes.
+
+    Along each axis, sums of two numbers of the data meet sums of three weights, and results are doubled: so many times
+    too large, they have to fit the sums, where what is larger in between wraps around.
+    """
+    data, weights = node.inputs[:2]
+    array, left, sums = known.constant_array(weights), factor_of(known, data), known.element_at(node.outlets()[0])
+    if array is None or left is None or left.range is None or sums != I32:
+        return False
+    ordered = op.kernel_format.to_oihw(array)
+    grouping, in_tiles = grouping_of_channels(known, (data, weights), ordered, I32)
+    if grouping is None or in_tiles or grouping.left != I16 or not array.size:
+        return False
+    axes = sum(window > 1 for window in ordered.shape[2:])
+    factor = 2**axes * max(-left.range.low, left.range.high)
+    weight = max(-int(array.min()), int(array.max()))
+    fits = max(factor, WINDOW**axes * weight) < 2 ** (I16.bits - 1)
+    return fits and factor * weight * prod(ordered.shape[1:]) < 2 ** (I32.bits - 1)
+
+
+def _best(layer: _Layer, most: int) -> tuple[int, ...] | None:
+    """The tile with which there is least to do, where that is much less than directly.
+
+    ``most``: outputs along an axis.
+    """
+    choices = [[m for m in PAIRS if m <= most and (m > 1) == (window > 1)] for window in layer.windows]
     found = {tile: layer.work(tile) for tile in every(*choices) if prod(tile) > 1}
     best = min(found, key=lambda tile: found[tile], default=None)
     return best if best is not None and found[best] * GAIN <= layer.directly else None

@@ -15,12 +15,16 @@ than to read them from memory transformed, four times as large.
 
 An infinity, or what is no number, goes to all outputs of a tile, and large numbers may overflow on the way. So a tile
 with an output that is not finite is summed again, directly.
+
+Bytes are transformed to integers of 16 bits, which hold all of them in tiles of two outputs, and are multiplied in
+pairs of channels. Two outputs have one half in what comes out: it is left away along each axis, and the sums, which are
+as many times too large and wrap around in between, are shifted back in the end. They are exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import product as every
 from math import prod
 from typing import Final
@@ -33,6 +37,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.caches import CACHE_LINE
 from tract_cpu.kernels.conv import ConvTarget
+from tract_cpu.kernels.dots import GROUPED, DotGrouping
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes
 from tract_cpu.kernels.sums import steps_at_once
@@ -62,7 +67,7 @@ class WinogradPlan:
     how many input channels weights are. ``whole``: whether input channels fill whole blocks. ``column_step``: elements
     from one position of the input to the next along the last axis. ``expression``: what becomes of a sum, which is its
     first operand; ``along_channels``: of each further operand, whether it has a number for every channel of a block, or
-    one for all.
+    one for all. ``grouping``: how products of integers are summed in groups of channels.
     """
 
     tile: tuple[int, ...]
@@ -78,11 +83,17 @@ class WinogradPlan:
     weights: ElementType
     expression: Expression
     along_channels: tuple[bool, ...]
+    grouping: DotGrouping | None = None
 
     @property
     def name(self) -> str:
         """What profiles call it."""
         return "winograd"
+
+    @property
+    def factors(self) -> ElementType:
+        """The type of transformed data and weights."""
+        return self.expression.inputs[0].computed if self.grouping is None else self.grouping.left
 
     @property
     def positions(self) -> int:
@@ -159,8 +170,8 @@ class _Winograd:
         self.block_values = self.value * plan.positions
         blocks = (self.channels + (plan.lanes - 1)) // plan.lanes
         self.places = k.scratch(INDEX)
-        self.data = self.places.at(_rounded(plan.piece, plan.lanes)).of(self.kind)
-        self.sums = self.data.at(blocks * self.block_values)
+        transformed = self.places.at(_rounded(plan.piece, plan.lanes)).of(self.kind)
+        self.data, self.sums = transformed.of(plan.factors), transformed.at(blocks * self.block_values)
         self.panels = self.sums.at(self.sum * plan.positions)
         self.laid = k.own(self.kind, prod(plan.tile) * plan.width)
         self.ready = k.variable(k.index(-1))
@@ -213,7 +224,7 @@ class _Winograd:
             with k.loop("data.tile", count) as tile:
                 at, to = source.at(self.places[tile]), target.at(tile * plan.lanes)
                 values = [at.vector(self._offset(one), plan.lanes) for one in every(*map(range, sizes))]
-                found = _each_axis([k.convert(one, self.kind) for one in values], sizes, plan.tile, _data)
+                found = _each_axis([k.convert(one, plan.factors) for one in values], sizes, plan.tile, _data)
                 for position, value in enumerate(found):
                     to.put(position * self.value, value)
 
@@ -224,18 +235,36 @@ class _Winograd:
 
     def _transform_weights(self, weights: Buffer, begin: Value, end: Value) -> None:
         """panels[position, input channel, output channel of the run], for some input channels."""
-        k, plan = self.k, self.plan
+        k, plan, size = self.k, self.plan, self._together
         sizes = [WINDOW if m > 1 else 1 for m in plan.tile]
         taps = prod(sizes)
         with k.loop("weights.block", end, begin, plan.lanes) as first:
             depth = self._depth(first)
-            source, target = weights.at(first * (taps * plan.width)), self.panels.at((first - begin) * plan.width)
-            with k.loop("weights.vector", depth * plan.width, step=plan.lanes) as place:
-                at, to = source.at(place), target.at(place)
-                values = [at.vector(depth * (tap * plan.width), plan.lanes) for tap in range(taps)]
-                found = _each_axis([k.convert(one, self.kind) for one in values], sizes, plan.tile, _weights)
-                for position, value in enumerate(found):
-                    to.put(position * self.panel, value)
+            source, target = (
+                weights.at(first * (taps * plan.width)),
+                self.panels.at((first - begin) // size * plan.width),
+            )
+            with k.loop("weights.vector", depth // size * plan.width, step=plan.lanes) as place:
+                at, to = source.at(place + place // plan.width * (plan.width * (size - 1))), target.at(place)
+                each: list[list[Value]] = []
+                for channel in range(size):
+                    places = [depth * (tap * plan.width) + channel * plan.width for tap in range(taps)]
+                    values = [k.convert(at.vector(one, plan.lanes), plan.factors) for one in places]
+                    each.append(_each_axis(values, sizes, plan.tile, _weights))
+                for position, neighbours in enumerate(zip(*each, strict=True)):
+                    to.put(position * self.panel, self._joined(neighbours))
+
+    @property
+    def _together(self) -> int:
+        """How many input channels are one step of a product."""
+        return 1 if self.plan.grouping is None else self.plan.grouping.size
+
+    def _joined(self, neighbours: Sequence[Value]) -> Value:
+        """The weights of the input channels of a step."""
+        grouping = self.plan.grouping
+        if grouping is None:
+            return neighbours[0]
+        return grouping.joined([self.k.convert(one, GROUPED) for one in neighbours])
 
     def _depth(self, first: Value) -> Value:
         """How many channels the block has that begins with one."""
@@ -276,43 +305,64 @@ class _Winograd:
             for start in starts
         }
         totals = {place: k.variable(k.select(begin.equals(0), zero, one)) for place, one in before.items()}
-        at = k.variable(k.index(0))
+        at, size = k.variable(k.index(0)), self._together
         with k.loop("block", end, begin, plan.lanes) as first:
             source = data.at(first // plan.lanes * self.block_values)
-            together = steps_at_once(plan.lanes, columns * plan.vectors) if plan.whole else 1
+            steps = steps_at_once(plan.lanes // size, columns * plan.vectors) if self._writes_out else 1
             count = k.index(plan.lanes) if plan.whole else k.smaller(end - first, plan.lanes)
-            with k.loop("channel", count, step=together) as channel:
-                for line in (source.at(channel + one) for one in range(together)):
+            with k.loop("channel", count, step=steps * size) as channel:
+                for line in (source.at(channel + one * size) for one in range(steps)):
                     vectors = [panel.vector(at.value + start, plan.lanes) for start in starts]
                     for column in range(columns):
-                        factor = line[column * plan.lanes].splat(plan.lanes)
                         for start, vector in zip(starts, vectors, strict=True):
                             total = totals[column, start]
-                            total.value = factor.times_plus(vector, total.value)
+                            total.value = self._added(line, column * plan.lanes, vector, total.value)
                     at.value = at.value + plan.width
         for (column, start), total in totals.items():
             sums.put(column * plan.width + start, total.value)
+
+    @property
+    def _writes_out(self) -> bool:
+        """Whether several steps of a block are written out: each is one instruction for a product."""
+        grouping = self.plan.grouping
+        return self.plan.whole and (grouping is None or grouping.dot.adds)
+
+    def _added(self, line: Buffer, place: int, weights: Value, total: Value) -> Value:
+        """A sum and the products of weights with the data at a place, or with that of neighbouring channels."""
+        grouping, lanes = self.plan.grouping, self.plan.lanes
+        if grouping is None:
+            return line[place].splat(lanes).times_plus(weights, total)
+        return self.k.dots(grouping.dot, line.together(place, GROUPED).splat(lanes), weights, total)
 
     def _write(self, tile: Value, number: Value, block: Value, weights: Buffer) -> None:
         """Transform the sums of a tile back, send them through the expression, and write those that there are."""
         k, plan = self.k, self.plan
         batch, place = self._place(number)
-        sizes = [positions(m) for m in plan.tile]
         strange = k.variable(k.index(0))
         with k.loop("result.vector", plan.width, step=plan.lanes) as v:
             at, to = self.sums.at(tile * plan.width + v), self.laid.at(v)
-            values = [at.vector(position * self.sum, plan.lanes) for position in range(plan.positions)]
-            found = _each_axis(values, sizes, plan.tile, _result)
+            found = self._result([at.vector(position * self.sum, plan.lanes) for position in range(plan.positions)])
             for output, value in enumerate(found):
                 to.put(output * plan.width, value)
-            total = reduce(lambda a, b: a + b, found)
-            there = k.mask(self.outputs - (block * plan.lanes + v), plan.lanes)
-            with k.when(k.any((total - total).differs(0) & there)):
-                strange.value = k.index(1)
-        with k.when(strange.value.differs(0)):
-            self._sum_directly(self._source(batch, place), weights)
+            if self.kind.kind == "f":
+                total = reduce(lambda a, b: a + b, found)
+                there = k.mask(self.outputs - (block * plan.lanes + v), plan.lanes)
+                with k.when(k.any((total - total).differs(0) & there)):
+                    strange.value = k.index(1)
+        if self.kind.kind == "f":
+            with k.when(strange.value.differs(0)):
+                self._sum_directly(self._source(batch, place), weights)
         outputs = [target.at(batch, block, ()) for target in self.targets]
         self._write_along(0, outputs, place, self.laid, block)
+
+    def _result(self, values: Sequence[Value]) -> list[Value]:
+        """What is summed at all positions of a tile, transformed back."""
+        tile = self.plan.tile
+        sizes = [positions(m) for m in tile]
+        if self.kind.kind == "f":
+            return _each_axis(values, sizes, tile, _result)
+        doubled = _each_axis(values, sizes, tile, partial(_result, scale=2))
+        return [one >> sum(m > 1 for m in tile) for one in doubled]
 
     def _sum_directly(self, source: Buffer, weights: Buffer) -> None:
         """laid[output, output channel] = sum of weights * input, in the order of a direct convolution."""
@@ -433,12 +483,15 @@ def _weights(g: Sequence[Value], pairs: Sequence[float]) -> list[Value]:
     return [*found, g[2]]
 
 
-def _result(s: Sequence[Value], pairs: Sequence[float]) -> list[Value]:
-    """The opposite of `_data`, transposed: powers of the points, over the product of their distances from others."""
-    factors = [1 / prod(-p * p for p in pairs)]
+def _result(s: Sequence[Value], pairs: Sequence[float], scale: int = 1) -> list[Value]:
+    """The opposite of `_data`, transposed: powers of the points, over the product of their distances from others.
+
+    ``scale``: of how many times that.
+    """
+    factors = [scale / prod(-p * p for p in pairs)]
     for place, point in enumerate(pairs):
         others = [*pairs[:place], *pairs[place + 1 :]]
-        factors.append(1 / (2 * point * point * prod(point * point - p * p for p in others)))
+        factors.append(scale / (2 * point * point * prod(point * point - p * p for p in others)))
     both = list(zip(s[1:-1:2], s[2:-1:2], strict=True))
     sides = [a + b for a, b in both], [a - b for a, b in both]
     outputs = 2 * len(pairs)
@@ -446,7 +499,7 @@ def _result(s: Sequence[Value], pairs: Sequence[float]) -> list[Value]:
     for power in range(outputs):
         terms = [(f * p**power, v) for f, p, v in zip(factors[1:], pairs, sides[power % 2], strict=True)]
         terms += [(factors[0], s[0])] if power == 0 else []
-        terms += [(1.0, s[-1])] if power == outputs - 1 else []
+        terms += [(float(scale), s[-1])] if power == outputs - 1 else []
         terms.sort(key=lambda term: term[0] != 1)
         found.append(_weighted([factor for factor, _ in terms], [value for _, value in terms]))
     return found

@@ -23,7 +23,7 @@ from tract_cpu.group.reach import ends_of
 from tract_cpu.group.winograd import tile_of
 from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.lower.written_out import written_out
-from tract_cpu.place.blocked import bordered, operands_in_blocks, to_blocks, widened
+from tract_cpu.place.blocked import bordered, converted_blocks, operands_in_blocks, to_blocks
 from tract_cpu.place.chain import placed
 from tract_cpu.place.tiled import tiled
 from tract_cpu.place.wholes import result_for
@@ -112,7 +112,7 @@ def _blocks(lowering: Lowering, data: OutletId, form: Form, border: Border, grou
     element = lowering.element(lowering.model.outlet_fact(data).datum_type.storage)
     if grouping is None or element is None or element.bits == grouping.left.bits:
         return to_blocks(lowering, data, form, border)
-    return widened(lowering, to_blocks(lowering, data, form, ((0, 0),) * len(border)), grouping.left, border)
+    return converted_blocks(lowering, to_blocks(lowering, data, form, ((0, 0),) * len(border)), grouping.left, border)
 
 
 def _form_read(group: CpuGroup) -> Form:

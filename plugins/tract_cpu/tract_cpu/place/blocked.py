@@ -60,7 +60,7 @@ def _around(lowering: Lowering, whole: View, border: Border, fill: int) -> Nativ
     return NativeStep(plan, given, product(whole.shape[:first]), (), (whole.storage,), work=work)
 
 
-def widened(lowering: Lowering, blocks: View, element: ElementType, border: Border) -> View:
+def converted_blocks(lowering: Lowering, blocks: View, element: ElementType, border: Border) -> View:
     """Blocks with their elements in another type, and zeros around them."""
     target = bordered(lowering, replace(blocks, element=element), border)
     lowering.steps.append(convert_step(blocks, target, lowering.isa, ()))

@@ -72,6 +72,7 @@ def winograd_step(site: Site, parts: Parts, tile: tuple[int, ...]) -> NativeStep
         weights=kernel.element,
         expression=parts.chain.expression,
         along_channels=tuple(view.strides[-1] != 0 for view in parts.chain.operands),
+        grouping=parts.grouping,
     )
     _, runs, run = kernel.shape
     given = arguments(
