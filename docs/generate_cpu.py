@@ -168,8 +168,10 @@ def _winograd() -> Iterator[str]:
         window then takes a quarter of the products (`winograd` in `explain()`). Sums are rounded otherwise. On random
         numbers, with 16 to 512 input channels, the largest error was 0.6 to 2.5 millionths of the largest output, and
         that of direct sums 0.2 to 1.6; from run to run, and with any number of threads, bits are the same. Infinities
-        and what is no number go as far as windows reach, and no further: their surroundings are summed directly. The
-        runtime `cpu(winograd=false)` sums all directly."""
+        and what is no number go as far as windows reach, and no further: their surroundings are summed directly. Where
+        bytes are multiplied as pairs of 16 bits (without instructions that sum products of bytes, and on the web),
+        their convolutions take 16 products for 36 in the same way, and are exact. The runtime `cpu(winograd=false)`
+        sums all directly."""
     )
 
 

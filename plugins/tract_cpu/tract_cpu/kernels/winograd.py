@@ -240,10 +240,8 @@ class _Winograd:
         taps = prod(sizes)
         with k.loop("weights.block", end, begin, plan.lanes) as first:
             depth = self._depth(first)
-            source, target = (
-                weights.at(first * (taps * plan.width)),
-                self.panels.at((first - begin) // size * plan.width),
-            )
+            source = weights.at(first * (taps * plan.width))
+            target = self.panels.at((first - begin) // size * plan.width)
             with k.loop("weights.vector", depth // size * plan.width, step=plan.lanes) as place:
                 at, to = source.at(place + place // plan.width * (plan.width * (size - 1))), target.at(place)
                 each: list[list[Value]] = []
@@ -314,9 +312,10 @@ class _Winograd:
                 for line in (source.at(channel + one * size) for one in range(steps)):
                     vectors = [panel.vector(at.value + start, plan.lanes) for start in starts]
                     for column in range(columns):
+                        factor = self._factor(line, column * plan.lanes)
                         for start, vector in zip(starts, vectors, strict=True):
                             total = totals[column, start]
-                            total.value = self._added(line, column * plan.lanes, vector, total.value)
+                            total.value = self._added(factor, vector, total.value)
                     at.value = at.value + plan.width
         for (column, start), total in totals.items():
             sums.put(column * plan.width + start, total.value)
@@ -327,12 +326,17 @@ class _Winograd:
         grouping = self.plan.grouping
         return self.plan.whole and (grouping is None or grouping.dot.adds)
 
-    def _added(self, line: Buffer, place: int, weights: Value, total: Value) -> Value:
-        """A sum and the products of weights with the data at a place, or with that of neighbouring channels."""
-        grouping, lanes = self.plan.grouping, self.plan.lanes
+    def _factor(self, line: Buffer, place: int) -> Value:
+        """The data at a place, with that of neighbouring channels in a step, in every lane."""
+        one = line[place] if self.plan.grouping is None else line.together(place, GROUPED)
+        return one.splat(self.plan.lanes)
+
+    def _added(self, factor: Value, weights: Value, total: Value) -> Value:
+        """A sum and the products of a step."""
+        grouping = self.plan.grouping
         if grouping is None:
-            return line[place].splat(lanes).times_plus(weights, total)
-        return self.k.dots(grouping.dot, line.together(place, GROUPED).splat(lanes), weights, total)
+            return factor.times_plus(weights, total)
+        return self.k.dots(grouping.dot, factor, weights, total)
 
     def _write(self, tile: Value, number: Value, block: Value, weights: Buffer) -> None:
         """Transform the sums of a tile back, send them through the expression, and write those that there are."""
