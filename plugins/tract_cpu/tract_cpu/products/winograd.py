@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Final
 
 from tract_llvm.isa import Isa
+from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
@@ -15,7 +17,7 @@ from tract_cpu.kernels.winograd import WinogradPlan, positions
 from tract_cpu.products.cut import SMALL_PIECES, evenly
 from tract_cpu.products.weights import packed
 from tract_cpu.products.windows import Parts, first
-from tract_cpu.program.arguments import arguments
+from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.program import NativeStep
 
 CHUNK: Final = 2
@@ -47,7 +49,7 @@ def _cut(isa: Isa, inputs: int, blocks: int, values: int, tiles: Dim) -> _Cut:
 
 
 def winograd_step(site: Site, parts: Parts, tile: tuple[int, ...]) -> NativeStep:
-    """The call of the kernel."""
+    """The call of the kernel: sums of floats are of single products, those of integers of groups."""
     form, source, inputs = parts.form, parts.source.view, parts.weights.inputs
     axes = [one.place for one in parts.axes]
     step = source.strides[axes[-1]]
@@ -72,7 +74,7 @@ def winograd_step(site: Site, parts: Parts, tile: tuple[int, ...]) -> NativeStep
         weights=kernel.element,
         expression=parts.chain.expression,
         along_channels=tuple(view.strides[-1] != 0 for view in parts.chain.operands),
-        grouping=parts.grouping,
+        grouping=None if parts.chain.expression.inputs[0].kind == "f" else parts.grouping,
     )
     _, runs, run = kernel.shape
     given = arguments(
@@ -88,15 +90,7 @@ def winograd_step(site: Site, parts: Parts, tile: tuple[int, ...]) -> NativeStep
         moves=[source.strides[axis] for axis in axes[:-1]],
         weights=kernel.address,
         weights_run=run,
-        targets=[
-            {
-                "tensor": view.address,
-                "batch": view.strides[0] if parts.has_batch else 0,
-                "block": view.strides[form.axis],
-                "moves": [view.strides[axis] for axis in axes],
-            }
-            for view in (*parts.chain.operands, parts.result)
-        ],
+        targets=[_target(parts, view, axes) for view in (*parts.chain.operands, parts.result)],
     )
     return NativeStep(
         plan,
@@ -107,3 +101,13 @@ def winograd_step(site: Site, parts: Parts, tile: tuple[int, ...]) -> NativeStep
         scratch=plan.scratch(inputs),
         work=product(parts.result.shape) * product(parts.weights.view.shape[1:]),
     )
+
+
+def _target(parts: Parts, view: View, axes: Sequence[int]) -> dict[str, Given]:
+    """What the kernel is told of an operand behind the sums, or of the result. ``axes``: those of windows."""
+    return {
+        "tensor": view.address,
+        "batch": view.strides[0] if parts.has_batch else 0,
+        "block": view.strides[parts.form.axis],
+        "moves": [view.strides[axis] for axis in axes],
+    }
