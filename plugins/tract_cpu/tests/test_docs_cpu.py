@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+from functools import cache
 from pathlib import Path
+from typing import Final
 
 import pytest
 from tract_llvm.isa import ISAS
 
 ROOT = Path(__file__).parents[3]
 HINT = "run `python docs/generate_cpu.py`"
+SETS: Final = ("sse2", "avx2", "amx", "neon", "neoni8mm")
+"""Of each family the first and the one that has most. What lies between has a part of the latter's instructions."""
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +21,7 @@ def generator():
     spec = importlib.util.spec_from_file_location("generate_cpu", ROOT / "docs" / "generate_cpu.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.survey = cache(module.survey)
     return module
 
 
@@ -24,6 +29,7 @@ def test_the_page_is_what_is_decided(generator) -> None:
     assert (ROOT / "docs" / "cpu.md").read_text() == generator.page(), HINT
 
 
-@pytest.mark.parametrize("isa", ISAS[:-1], ids=lambda isa: isa.name)
-def test_instruction_sets_compute_the_same(generator, isa) -> None:
-    assert generator.survey(isa)[0] == generator.survey(ISAS[-1])[0]
+def test_instruction_sets_compute_the_same(generator) -> None:
+    native = [generator.survey(isa)[0] for isa in ISAS if isa.name in SETS]
+    assert len(native) == len(SETS)
+    assert all(one == native[0] for one in native)

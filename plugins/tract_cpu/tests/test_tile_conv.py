@@ -37,11 +37,18 @@ SHAPES = [(64, 32, 1), (64, 33, 3), (80, 16, 3), (128, 40, 2), (37, 5, 3), (200,
 
 
 def conv(
-    fact: str, weights: Array, bias: Array, *, stride: int = 1, valid: bool = False, relu: bool = False
+    fact: str,
+    weights: Array,
+    bias: Array,
+    *,
+    stride: int = 1,
+    valid: bool = False,
+    relu: bool = False,
+    layout: DataFormat = DataFormat.NCHW,
 ) -> TypedModel:
-    """One that is not the last: its result is read in blocks."""
-    model, side = TypedModel(), weights.shape[2]
-    pool = PoolSpec(DataFormat.NCHW, (side, side), Valid() if valid else SameUpper(), strides=(stride, stride))
+    """One of any number of axes. With ``relu`` it is not the last: its result is read in blocks."""
+    model, window = TypedModel(), weights.shape[2:]
+    pool = PoolSpec(layout, window, Valid() if valid else SameUpper(), strides=(stride,) * len(window))
     op = Conv(pool, KernelFormat.OIHW)
     given = [model.add_source("x", parse_typed_fact(fact, model.symbols)), model.add_const("w", weights)]
     (found,) = model.wire_node("conv", op, [*given, model.add_const("b", bias)])

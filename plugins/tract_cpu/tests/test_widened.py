@@ -68,28 +68,36 @@ def test_a_matrix_times_channels_is_exact() -> None:
     np.testing.assert_array_equal(CpuPlan(model, PLAIN).spawn().run([x])[0], wanted)
 
 
-@pytest.mark.parametrize("isa", [portable(one) for one in (*ISAS, SIMD128)], ids=lambda one: one.name)
-@pytest.mark.parametrize("channels", [16, 5, 1])
-def test_integers_of_more_bits_are_copied_to_as_many_as_hold_them(isa: Isa, channels: int) -> None:
-    """As those of bytes less a zero point that only a run knows."""
-    weights, bias, model = values("i1", (6, channels, 3, 3), 0), values("i4", (6,), 1) >> 8, TypedModel()
-    given = [
-        model.add_source("x", parse_typed_fact(f"2,{channels},7,9,u8")),
-        model.add_source("zero", parse_typed_fact("1,1,1,1,u8")),
-    ]
-    wide = [*(model.wire_node(f"wide{n}", Cast(DatumType.I32), [one])[0] for n, one in enumerate(given))]
-    op = Conv(PoolSpec(DataFormat.NCHW, (3, 3), SameUpper(), strides=(2, 2)), KernelFormat.OIHW)
-    less = model.wire_node("less", Sub(), wide)
-    model.set_outputs(model.wire_node("conv", op, [*less, model.add_const("w", weights), model.add_const("b", bias)]))
-    plan = CpuPlan(model, isa)
-    (kernel,) = [step.kernel for step in plan.steps if isinstance(step.kernel, ConvPlan)]
-    in_pairs = any(one.left == I16.name and one.sums == "i32" for one in isa.dots)
-    assert (kernel.element, kernel.grouping is not None) == ((I16, True) if in_pairs else (I32, False))
-    x = values("u1", (2, channels, 7, 9), 2)
+def conv_of_differences(fact: str, weights: np.ndarray, bias: np.ndarray, stride: int = 1) -> TypedModel:
+    """Of bytes less a zero point that only a run knows: from -255 to 255, in integers of 32 bits."""
+    model, pool = TypedModel(), PoolSpec(DataFormat.NCHW, (3, 3), SameUpper(), strides=(stride, stride))
+    given = [model.add_source("x", parse_typed_fact(fact)), model.add_source("zero", parse_typed_fact("1,1,1,1,u8"))]
+    wide = [model.wire_node(f"wide{n}", Cast(DatumType.I32), [one])[0] for n, one in enumerate(given)]
+    factors = [*model.wire_node("less", Sub(), wide), model.add_const("w", weights)]
+    op = Conv(pool, KernelFormat.OIHW)
+    model.set_outputs(model.wire_node("conv", op, [*factors, model.add_const("b", bias)]))
+    return model
+
+
+def assert_exact(plan: CpuPlan, model: TypedModel, x: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> None:
+    """Of `conv_of_differences`, at the ends of its zero point and in the middle."""
+    op = next(node.op for node in model.nodes if isinstance(node.op, Conv))
     for zero in (0, 128, 255):
         wanted = reference(op, x.astype("i8") - zero, weights.astype("i8"), bias.astype("i8"))
         (found,) = plan.spawn().run([x, np.full((1, 1, 1, 1), zero, "u1")])
         np.testing.assert_array_equal(found, wanted.astype("i4"))
+
+
+@pytest.mark.parametrize("isa", [portable(one) for one in (*ISAS, SIMD128)], ids=lambda one: one.name)
+@pytest.mark.parametrize("channels", [16, 5, 1])
+def test_integers_of_more_bits_are_copied_to_as_many_as_hold_them(isa: Isa, channels: int) -> None:
+    weights, bias = values("i1", (6, channels, 3, 3), 0), values("i4", (6,), 1) >> 8
+    model = conv_of_differences(f"2,{channels},7,9,u8", weights, bias, stride=2)
+    plan = CpuPlan(model, isa)
+    (kernel,) = [step.kernel for step in plan.steps if isinstance(step.kernel, ConvPlan)]
+    in_pairs = any(one.left == I16.name and one.sums == "i32" for one in isa.dots)
+    assert (kernel.element, kernel.grouping is not None) == ((I16, True) if in_pairs else (I32, False))
+    assert_exact(plan, model, values("u1", (2, channels, 7, 9), 2), weights, bias)
 
 
 def test_who_has_no_need_copies_nothing() -> None:

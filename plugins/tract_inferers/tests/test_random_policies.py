@@ -120,5 +120,6 @@ def test_each_agent_has_noise_of_its_own(batch: str | int) -> None:
     nodes = [*NOISY, node("Add", ["x", "noise"], ["action"])]
     inferer = DynamicInferer.from_model(tract.onnx().load_bytes(between(batch, nodes)))
     found = inferer.infer_many(range(500), {"obs": np.zeros((500, 6), np.float32)}).arrays["action"]
-    assert abs(float(found.mean())) < 0.1
-    assert float(found.std(axis=0).min()) > 0.9
+    # Of 500 numbers, means are off by 0.045 and deviations by 0.032: bounds are seven times as wide.
+    assert float(np.abs(found.mean(axis=0)).max()) < 0.3
+    assert float(np.abs(found.std(axis=0) - 1).max()) < 0.25

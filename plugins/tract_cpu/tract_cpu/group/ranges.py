@@ -33,6 +33,11 @@ class IntegerRange:
     low: int
     high: int
 
+    @property
+    def most(self) -> int:
+        """How far from 0 its numbers are at most."""
+        return max(-self.low, self.high)
+
     def within(self, other: IntegerRange) -> bool:
         """Whether every number of this range is one of the other."""
         return other.low <= self.low and self.high <= other.high

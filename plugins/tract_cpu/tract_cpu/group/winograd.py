@@ -18,6 +18,7 @@ from tract_core.ops.conv import Conv
 from tract_core.ops.pool_spec import AxisPlan
 from tract_cpu.group.dots import factor_of, grouping_of_channels
 from tract_cpu.group.known import CpuKnown
+from tract_cpu.group.ranges import IntegerRange
 from tract_cpu.kernels.winograd import PAIRS, WINDOW, positions
 
 UNKNOWN: Final = 16
@@ -38,7 +39,6 @@ TRANSFORM_WEIGHTS: Final = 3
 
 GAIN: Final = 1.25
 """How much less there has to be to do."""
-
 
 EXACT: Final = 2
 """How many outputs a tile of integers has along an axis: with more, 16 bits do not hold what weights become."""
@@ -114,22 +114,21 @@ _WINDOWS: Final = {(1, 1, 1), (WINDOW, 1, 1)}
 
 
 def _is_exact(known: CpuKnown, node: TypedNode, op: Conv) -> bool:
-    """Whether integers are multiplied as such of 16 bits, which hold all that they are transformed to, as of bytes.
+    """Whether a convolution of integers comes out exactly: it is one of factors of 16 bits, and small enough.
 
-    Along each axis, sums of two numbers of the data meet sums of three weights, and results are doubled: so many times
-    too large, they have to fit the sums, where what is larger in between wraps around.
+    Along each axis, sums of two numbers of the data are multiplied with sums of three weights, which 16 bits have to
+    hold; and results are doubled, which 32 bits have to hold. What is larger in between wraps around.
     """
     data, weights = node.inputs[:2]
     array, left, sums = known.constant_array(weights), factor_of(known, data), known.element_at(node.outlets()[0])
-    if array is None or left is None or left.range is None or sums != I32:
+    if array is None or not array.size or left is None or left.range is None or sums != I32:
         return False
     ordered = op.kernel_format.to_oihw(array)
     grouping, in_tiles = grouping_of_channels(known, (data, weights), ordered, I32)
-    if grouping is None or in_tiles or grouping.left != I16 or not array.size:
+    if grouping is None or in_tiles or grouping.left != I16:
         return False
     axes = sum(window > 1 for window in ordered.shape[2:])
-    factor = 2**axes * max(-left.range.low, left.range.high)
-    weight = max(-int(array.min()), int(array.max()))
+    factor, weight = 2**axes * left.range.most, IntegerRange(int(array.min()), int(array.max())).most
     fits = max(factor, WINDOW**axes * weight) < 2 ** (I16.bits - 1)
     return fits and factor * weight * prod(ordered.shape[1:]) < 2 ** (I32.bits - 1)
 

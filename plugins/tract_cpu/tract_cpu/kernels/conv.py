@@ -25,7 +25,7 @@ from tract_cpu.caches import CACHE_LINE
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, pairs_for
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size, Sizes, Taken
-from tract_cpu.kernels.sums import steps_at_once
+from tract_cpu.kernels.sums import plus_products, steps_at_once
 from tract_cpu.kernels.tasks import each_task
 
 
@@ -225,17 +225,16 @@ class ConvWriter:
                 vectors = [k.convert(one, kind) for one in vectors]
             for column, line in enumerate(sums):
                 where = column * plan.column_step
-                if grouping is not None:
-                    group = grouping.flipped(at.together(where, GROUPED).splat(plan.lanes))
-                    for total, vector in zip(line, vectors, strict=True):
-                        total.value = k.dots(grouping.dot, group, vector, total.value)
-                    continue
-                factor = k.convert(at[where].splat(plan.lanes), kind)
+                if grouping is None:
+                    factor = k.convert(at[where].splat(plan.lanes), kind)
+                else:
+                    factor = grouping.flipped(at.together(where, GROUPED).splat(plan.lanes))
                 for total, vector in zip(line, vectors, strict=True):
-                    total.value = factor.times_plus(vector, total.value)
+                    total.value = plus_products(k, grouping, total.value, factor, vector)
             place.value = place.value + plan.vectors * plan.lanes
 
         step = 1 if grouping is None else grouping.size
+        at_once = steps_at_once(plan.block // step, columns * plan.vectors, grouping) if plan.whole else 1
         with k.loop("block", self.channels, step=plan.block) as first:
             count = k.index(plan.block) if plan.whole else k.smaller(self.channels - first, plan.block)
             start = source.at(first // plan.block * self.input_block)
@@ -243,21 +242,14 @@ class ConvWriter:
             def over_channels(at: Buffer) -> None:
                 if plan.block == plan.lanes:  # no processor foresees that the next block lies elsewhere
                     self._prefetch(at.at(self.input_block), columns)
-                together = step * (self._at_once(plan.block // step, columns) if plan.whole else 1)
-                with k.loop("channel", count, step=together) as channel:
-                    for one in range(0, together, step):
+                with k.loop("channel", count, step=at_once * step) as channel:
+                    for one in range(0, at_once * step, step):
                         add(at.at((channel + one) * self.channel_step))
 
             if plan.moves or self._above is not None:  # which rows of a ring are read is said there
                 self.over_window(start, 0, plan.spatial, over_channels)
             else:
                 over_channels(start)
-
-    def _at_once(self, steps: int, columns: int) -> int:
-        """So many of the steps of a block are written out, one after the other."""
-        if self.plan.grouping is not None and not self.plan.grouping.dot.adds:
-            return 1  # several instructions for a product hide what asking costs
-        return steps_at_once(steps, columns * self.plan.vectors)
 
     def _prefetch(self, at: Buffer, columns: int) -> None:
         """Have what some columns read brought near, each line of the cache once or twice."""

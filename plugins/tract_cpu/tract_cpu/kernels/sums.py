@@ -31,7 +31,7 @@ STEPS_AT_ONCE: Final = 4
 """In how many steps along the inner axis at most."""
 
 PRODUCTS_OF_A_BLOCK: Final = 112
-"""The same for products over a block of channels: where that has no more, nothing is asked in it."""
+"""How many products of vectors are written out at most where the summed axis is a block of channels."""
 
 
 @frozen
@@ -100,8 +100,7 @@ class Sums:
         self._k, self._grouping = k, grouping
         self.chains = _power_of_two(SUMS_IN_FLIGHT // (height * tile.vectors))
         at_once = min(PRODUCTS_AT_ONCE // (height * tile.vectors), STEPS_AT_ONCE)
-        # Where a product takes several instructions, the loop around them costs nothing beside.
-        written_out = self.chains == 1 and (grouping is None or grouping.dot.adds)
+        written_out = self.chains == 1 and _is_one_instruction(grouping)
         self._at_once = _power_of_two(at_once) if written_out else self.chains
         zeros = [k.constant(0, type_, tile.lanes)] * tile.vectors
         starts = [start or zeros, *[zeros] * (self.chains - 1)]
@@ -127,10 +126,7 @@ class Sums:
     def add(self, chain: int, row: int, factor: Value, columns: Sequence[Value]) -> None:
         """Add the products of a factor with the elements of some columns to the sums of a row."""
         for total, column in zip(self._sums[chain][row], columns, strict=True):
-            if self._grouping is not None:
-                total.value = self._k.dots(self._grouping.dot, factor, column, total.value)
-            else:
-                total.value = factor.times_plus(column, total.value)
+            total.value = plus_products(self._k, self._grouping, total.value, factor, column)
 
     def _totals(self) -> list[list[Value]]:
         """The sums of all chains, by rows and vectors."""
@@ -140,10 +136,25 @@ class Sums:
         return values[0]
 
 
-def steps_at_once(steps: int, products: int) -> int:
-    """How many of the steps of a block are written out, each of so many products of vectors: a part of all of them."""
-    most = max(PRODUCTS_OF_A_BLOCK // products, 1)
+def plus_products(k: Kernel, grouping: DotGrouping | None, total: Value, factor: Value, weights: Value) -> Value:
+    """A sum plus the products of a step: single ones, or those of the neighbours in groups."""
+    if grouping is None:
+        return factor.times_plus(weights, total)
+    return k.dots(grouping.dot, factor, weights, total)
+
+
+def steps_at_once(steps: int, products: int, grouping: DotGrouping | None) -> int:
+    """How many of the steps of a whole block are written out, a divisor of all of them.
+
+    ``products``: of vectors, in each step.
+    """
+    most = max(PRODUCTS_OF_A_BLOCK // products, 1) if _is_one_instruction(grouping) else 1
     return max(one for one in range(1, min(most, steps) + 1) if steps % one == 0)
+
+
+def _is_one_instruction(grouping: DotGrouping | None) -> bool:
+    """Whether one instruction multiplies and adds. Beside several, a loop around them costs nothing."""
+    return grouping is None or grouping.dot.adds
 
 
 def _power_of_two(number: int) -> int:

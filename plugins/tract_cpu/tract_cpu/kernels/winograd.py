@@ -16,9 +16,9 @@ than to read them from memory transformed, four times as large.
 An infinity, or what is no number, goes to all outputs of a tile, and large numbers may overflow on the way. So a tile
 with an output that is not finite is summed again, directly.
 
-Bytes are transformed to integers of 16 bits, which hold all of them in tiles of two outputs, and are multiplied in
-pairs of channels. Two outputs have one half in what comes out: it is left away along each axis, and the sums, which are
-as many times too large and wrap around in between, are shifted back in the end. They are exact.
+Bytes are transformed to integers of 16 bits, which hold what they become in tiles of two outputs, and are multiplied in
+pairs of channels. To transform such a tile back means to halve numbers along each axis. That is done in the end, by a
+shift: until then sums are twice as large for each axis, and may wrap around. Results are exact.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tract_cpu.kernels.conv import ConvTarget
 from tract_cpu.kernels.dots import GROUPED, DotGrouping
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size, Sizes
-from tract_cpu.kernels.sums import steps_at_once
+from tract_cpu.kernels.sums import plus_products, steps_at_once
 
 WINDOW: Final = 3
 """Positions of a window, along axes that are transformed."""
@@ -306,7 +306,7 @@ class _Winograd:
         at, size = k.variable(k.index(0)), self._together
         with k.loop("block", end, begin, plan.lanes) as first:
             source = data.at(first // plan.lanes * self.block_values)
-            steps = steps_at_once(plan.lanes // size, columns * plan.vectors) if self._writes_out else 1
+            steps = steps_at_once(plan.lanes // size, columns * plan.vectors, plan.grouping) if plan.whole else 1
             count = k.index(plan.lanes) if plan.whole else k.smaller(end - first, plan.lanes)
             with k.loop("channel", count, step=steps * size) as channel:
                 for line in (source.at(channel + one * size) for one in range(steps)):
@@ -315,28 +315,15 @@ class _Winograd:
                         factor = self._factor(line, column * plan.lanes)
                         for start, vector in zip(starts, vectors, strict=True):
                             total = totals[column, start]
-                            total.value = self._added(factor, vector, total.value)
+                            total.value = plus_products(k, plan.grouping, total.value, factor, vector)
                     at.value = at.value + plan.width
         for (column, start), total in totals.items():
             sums.put(column * plan.width + start, total.value)
-
-    @property
-    def _writes_out(self) -> bool:
-        """Whether several steps of a block are written out: each is one instruction for a product."""
-        grouping = self.plan.grouping
-        return self.plan.whole and (grouping is None or grouping.dot.adds)
 
     def _factor(self, line: Buffer, place: int) -> Value:
         """The data at a place, with that of neighbouring channels in a step, in every lane."""
         one = line[place] if self.plan.grouping is None else line.together(place, GROUPED)
         return one.splat(self.plan.lanes)
-
-    def _added(self, factor: Value, weights: Value, total: Value) -> Value:
-        """A sum and the products of a step."""
-        grouping = self.plan.grouping
-        if grouping is None:
-            return factor.times_plus(weights, total)
-        return self.k.dots(grouping.dot, factor, weights, total)
 
     def _write(self, tile: Value, number: Value, block: Value, weights: Buffer) -> None:
         """Transform the sums of a tile back, send them through the expression, and write those that there are."""

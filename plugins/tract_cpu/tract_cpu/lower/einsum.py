@@ -71,7 +71,7 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
 
 
 def _has_few_rows(axes: ProductAxes, shape: dict[str, Dim]) -> bool:
-    """Whether there may be few: where that is not known, those lose most by what is made for many."""
+    """Whether there are few rows, or may be: few lose more by a kernel for many than many by one for few."""
     rows = product(shape[name] for name in axes.rows)
     return not isinstance(rows, int) or rows <= _FEW_ROWS
 

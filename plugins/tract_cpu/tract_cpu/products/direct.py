@@ -20,7 +20,7 @@ from tract_cpu.kernels.tile_conv import TileConvPlan
 from tract_cpu.kernels.tiles import TALL
 from tract_cpu.products.cut import SMALL_PIECES, evenly
 from tract_cpu.products.weights import packed
-from tract_cpu.products.windows import Parts, WindowAxis, first
+from tract_cpu.products.windows import Parts, WindowAxis, first, target_of
 from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.program import NativeStep
 
@@ -107,12 +107,7 @@ class Direct:
             "weights": self.kernel.address,
             "weights_run": run,
             "targets": [
-                {
-                    "tensor": view.address,
-                    "batch": view.strides[0] if parts.has_batch else 0,
-                    "block": view.strides[form.axis],
-                    "moves": [loop.strides[number] for loop in loops],
-                }
+                target_of(parts, view, [loop.strides[number] for loop in loops])
                 for number, view in enumerate((*parts.chain.operands, parts.result), start=1)
             ],
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
@@ -9,6 +11,7 @@ from tract_core.frozen import frozen, replaced
 from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.place.chain import PlacedChain
 from tract_cpu.products.weights import Weights
+from tract_cpu.program.arguments import Given
 from tract_cpu.program.form import Form
 
 
@@ -58,6 +61,15 @@ class Parts:
     def depthwise(self) -> bool:
         """Whether each channel is summed alone."""
         return self.weights.inputs == 1 and self.groups == self.weights.outputs and self.groups > 1
+
+
+def target_of(parts: Parts, view: View, moves: Sequence[Dim]) -> dict[str, Given]:
+    """What kernels are told of an operand behind the sums, or of the result.
+
+    ``moves``: how far apart its elements are along each loop over positions.
+    """
+    batch = view.strides[0] if parts.has_batch else 0
+    return {"tensor": view.address, "batch": batch, "block": view.strides[parts.form.axis], "moves": list(moves)}
 
 
 def first(parts: Parts) -> View:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Final
 
 from tract_llvm.isa import Isa
-from tract_llvm.program.views import View
 
 from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
@@ -16,8 +14,8 @@ from tract_cpu.group.winograd import most_tiles
 from tract_cpu.kernels.winograd import WinogradPlan, positions
 from tract_cpu.products.cut import SMALL_PIECES, evenly
 from tract_cpu.products.weights import packed
-from tract_cpu.products.windows import Parts, first
-from tract_cpu.program.arguments import Given, arguments
+from tract_cpu.products.windows import Parts, first, target_of
+from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import NativeStep
 
 CHUNK: Final = 2
@@ -90,7 +88,10 @@ def winograd_step(site: Site, parts: Parts, tile: tuple[int, ...]) -> NativeStep
         moves=[source.strides[axis] for axis in axes[:-1]],
         weights=kernel.address,
         weights_run=run,
-        targets=[_target(parts, view, axes) for view in (*parts.chain.operands, parts.result)],
+        targets=[
+            target_of(parts, view, [view.strides[axis] for axis in axes])
+            for view in (*parts.chain.operands, parts.result)
+        ],
     )
     return NativeStep(
         plan,
@@ -101,13 +102,3 @@ def winograd_step(site: Site, parts: Parts, tile: tuple[int, ...]) -> NativeStep
         scratch=plan.scratch(inputs),
         work=product(parts.result.shape) * product(parts.weights.view.shape[1:]),
     )
-
-
-def _target(parts: Parts, view: View, axes: Sequence[int]) -> dict[str, Given]:
-    """What the kernel is told of an operand behind the sums, or of the result. ``axes``: those of windows."""
-    return {
-        "tensor": view.address,
-        "batch": view.strides[0] if parts.has_batch else 0,
-        "block": view.strides[parts.form.axis],
-        "moves": [view.strides[axis] for axis in axes],
-    }

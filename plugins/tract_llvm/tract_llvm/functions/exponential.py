@@ -67,9 +67,10 @@ def half_exp(x: Value) -> Value:
 
 
 def sigmoid(x: Value) -> Value:
-    """1 / (1 + exp(-x)), as 2**-h / (2**-h + exp(-x) * 2**-h): h is half of the power of 2, so that all are numbers.
+    """1 / (1 + exp(-x)), as 2**-h / (2**-h + exp(-x) * 2**-h). Within 2.5 units.
 
-    Where an instruction scales, by the power that is not above 1. Within 2.5 units.
+    h is half of the exponent of exp(-x), so that no power of 2 leaves the type. Where one instruction multiplies by a
+    power of 2, exp(-abs(x)) is never above 1, and needs no h.
     """
     if x.function.isa.scales:
         tail = exp_of_negative(-magnitude(x))
