@@ -16,6 +16,7 @@ _FAMILIES: Final = (
     "axis",
     "axis_dyn",
     "binary",
+    "blocks",
     "broadcast",
     "broadcast_dyn",
     "cast",

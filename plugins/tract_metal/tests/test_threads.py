@@ -10,14 +10,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 from on_mlx import model_of, parsed, plan_of
-from tract_nnef.archive.blocks import encode_q4_0
-from tract_nnef.nnef_only.blocks import UnpackBlocks
 
 from tract_core.data import DatumType
+from tract_core.data.blocks import encode_q4_0
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add
+from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.scan import FullOutput, OutputMapping, Scan, ScannedInput
 from tract_core.runtime.plan import TypedSimplePlan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_nnef.archive.blocks import encode_q4_0
 
 import tract_core as tract
+from tract_core.data.blocks import encode_q4_0
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model

@@ -73,7 +73,7 @@ def tract_tables() -> Mapping[str, str]:
 def row_modules() -> Mapping[str, Sequence[str]]:
     """How the operators of the core are read and written, and those that only NNEF has."""
     spelled = [f"tract_nnef.ops.{family}" for family in _FAMILIES]
-    operators = [f"tract_nnef.nnef_only.{family}" for family in ("blocks", "exp_norm", "roi", "sdpa")]
+    operators = [f"tract_nnef.nnef_only.{family}" for family in ("exp_norm", "roi", "sdpa")]
     return {
         "nnef": [*spelled, "tract_nnef.schema.operators"],
         "nnef_write": spelled,

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 from executed import text
-from tract_nnef.nnef_only.blocks import FORMATS, UnpackBlocks
-from tract_nnef.nnef_only.blocks import reference as unpacked_blocks
 
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.ops.blocks import FORMATS, UnpackBlocks
+from tract_core.ops.blocks import reference as unpacked_blocks
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.quantize import DequantizeLinear
 from tract_core.ops.quantize import dequantize as dequantized

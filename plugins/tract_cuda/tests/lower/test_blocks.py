@@ -19,11 +19,10 @@ from tract_cuda.lowering import Target
 from tract_cuda.plan import CudaPlan
 from tract_cuda.program import launches_in
 from tract_cuda.testing.virtual import VirtualGpu
-from tract_nnef.archive.blocks import Q4_0, encode_q4_0
-from tract_nnef.nnef_only.blocks import UnpackBlocks
 
 import tract_core as tract
 from tract_core.data import DatumType
+from tract_core.data.blocks import Q4_0, encode_q4_0
 from tract_core.errors import RunError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
@@ -31,6 +30,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import MoveAxis, Reshape
 from tract_core.ops.binary import Add, Max, Mul
+from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather

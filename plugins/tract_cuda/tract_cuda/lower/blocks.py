@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import gcd
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from tract_llvm.language.types import F16, F32, I8, U4, U16, U32, ElementType, element_type
@@ -17,6 +17,7 @@ from tract_core.data import DatumType
 from tract_core.data.stored import BITS, pack
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
+from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather
 from tract_core.ops.quantize import DequantizeLinear
@@ -37,20 +38,6 @@ _DEEP: Final = gcd(*(tile.depth for tile in (*BLOCK_TILES, FLAT, *MMA_TILES, FLA
 """Of how many numbers along the depth tiles are made, which words have to fill."""
 
 
-class _Unpacking(Protocol):
-    """The operator of archives of NNEF, of which nothing is imported here."""
-
-    @property
-    def form(self) -> str:
-        """The name of the format."""
-        ...
-
-    @property
-    def to(self) -> DatumType:
-        """The type of the numbers."""
-        ...
-
-
 _OF_ARCHIVES: Final = {
     "q4_0": BlockRecord(BlockForm(32, U4, True, U16, F16, 8, F16), 18, codes=2, scale=0),
     "q8_1": BlockRecord(BlockForm(32, I8, False, U32, F16, 0, F16), 36, codes=4, scale=0),
@@ -58,8 +45,8 @@ _OF_ARCHIVES: Final = {
 """The formats of archives, but for the type of the numbers."""
 
 
-@ROWS.row(BLOCKS, "tract_nnef.nnef_only.blocks:UnpackBlocks")
-def blocks_of_archives(op: _Unpacking) -> BlockRecord | None:
+@ROWS.row(BLOCKS, UnpackBlocks)
+def blocks_of_archives(op: UnpackBlocks) -> BlockRecord | None:
     """The formats that archives have; ``None`` for numbers in f64."""
     record, to = _OF_ARCHIVES.get(op.form), element_type(op.to)
     if record is None or to is None or to.is_carried or to.bits > U32.bits:

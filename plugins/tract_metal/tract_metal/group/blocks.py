@@ -7,6 +7,7 @@ from typing import Any
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
+from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.tables import Rows
@@ -33,7 +34,7 @@ class PackedProduct(Repacking):
     result: str
 
 
-@ROWS.row(STARTS, DequantizeLinear, "tract_nnef.nnef_only.blocks:UnpackBlocks")
+@ROWS.row(STARTS, DequantizeLinear, UnpackBlocks)
 def packed_product(op: Any, grouping: MetalGrouper, node: TypedNode) -> PackedProduct | None:
     """The product that reads unpacked weights, where these are part of the model and lie along the summed axis."""
     describe = grouping.model.registry[BLOCKS].find(type(op))

@@ -14,6 +14,7 @@ import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.frozen import frozen
+from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
@@ -46,8 +47,8 @@ class BlockedWeights:
     axis: int
 
 
-@ROWS.row(BLOCKS, "tract_nnef.nnef_only.blocks:UnpackBlocks")
-def blocks_of_archives(op: Any, packed: Array) -> BlockedWeights | None:
+@ROWS.row(BLOCKS, UnpackBlocks)
+def blocks_of_archives(op: UnpackBlocks, packed: Array) -> BlockedWeights | None:
     """The formats of ggml: a scale in f16 first, and codes of 4 or 8 bits behind."""
     if packed.ndim != 3 or op.form not in _CODES:
         return None

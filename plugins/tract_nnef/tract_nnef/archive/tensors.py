@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tract_core.data import DatumType
+from tract_core.data.blocks import Q4_0, Q8_1, Blocks, byte_size
 from tract_core.data.stored import BITS, Array, checked_shape, from_bytes, pack
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported, VersionError
 from tract_core.limits import LoadLimits, limits_now, run_limit
-from tract_nnef.archive.blocks import Q4_0, Q8_1, Blocks, byte_size, in_halves
 from tract_nnef.archive.inflate import check_time
 
 HEADER: Final = struct.Struct("<2sBBII8IIHHI72x")
@@ -178,7 +178,7 @@ def _blocks(item: Item, shape: tuple[int, ...], data: Array) -> Blocks:
     wanted = byte_size(form, shape)
     if len(data) != wanted:
         raise CorruptModel(f"{len(data)} bytes are there, {form.name} of shape [{_listed(shape)}] takes {wanted}")
-    return Blocks(form, shape, in_halves(data) if item == _Q4_0_OF_NEIGHBOURS else data)
+    return Blocks(form, shape, _in_halves(data) if item == _Q4_0_OF_NEIGHBOURS else data)
 
 
 def _strings(header: Header, data: Array, limits: LoadLimits) -> Array:
@@ -279,3 +279,10 @@ def _bytes_of_texts(array: Array) -> Array:
             raise Unsupported("a text with half a character cannot be in a file of NNEF: it is not UTF-8") from None
         pieces += [len(text).to_bytes(4, "little"), text]
     return np.frombuffer(b"".join(pieces), np.uint8)
+
+
+def _in_halves(content: Array) -> Array:
+    """Blocks in the older order of Q4_0, where neighbours share a byte, in that of ggml: halves of a block do."""
+    blocks = content.reshape(-1, Q4_0.size)
+    codes = np.stack((blocks[:, 2:] & 15, blocks[:, 2:] >> 4), axis=2).reshape(-1, Q4_0.length)
+    return np.concatenate((blocks[:, :2], codes[:, :16] | codes[:, 16:] << 4), axis=1).reshape(-1)

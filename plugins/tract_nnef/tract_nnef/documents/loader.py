@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 
 from tract_core.data import QuantizedType
+from tract_core.data.blocks import Blocks
 from tract_core.errors import CorruptModel, LimitExceeded, TractError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, limits_now, spending
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import Registry, default_registry
 from tract_core.plugins.keys import Array
-from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.reading import GRAPH, Archive, open_archive
 from tract_nnef.archive.tensors import read_tensor
 from tract_nnef.documents.extensions import split, use_registries

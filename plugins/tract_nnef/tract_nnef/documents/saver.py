@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tract_core.data.blocks import Blocks
 from tract_core.errors import InputError, PluginError
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.missing import how_to_get
 from tract_core.saving import whole_file
-from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.tensors import tensor_file
 from tract_nnef.archive.writing import Files, tar_bytes, tar_gz_bytes, write_folder, write_tar, write_tar_gz
 from tract_nnef.documents.operators import check_registry

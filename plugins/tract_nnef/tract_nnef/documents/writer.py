@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from tract_core.data import Constant, Container, DatumType, QuantizedType, SymbolicArray, Value
+from tract_core.data.blocks import Blocks
 from tract_core.errors import TractError, Unsupported, Unwritable, together
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
@@ -20,7 +21,6 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_core.version import version
-from tract_nnef.archive.blocks import Blocks
 from tract_nnef.archive.tensors import MAX_RANK, is_for_all
 from tract_nnef.registry import ANY, CORE, NNEF, NNEF_WRITE, PY, STANDARD, Family, row_key
 from tract_nnef.syntax import ast

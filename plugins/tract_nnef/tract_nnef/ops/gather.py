@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tract_core.model.graph import OutletId
+from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.cast import Cast
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.plugins.tables import Rows
-from tract_nnef.nnef_only.blocks import UnpackBlocks
 from tract_nnef.reading.call import Call
 from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
 from tract_nnef.syntax.ast import Invocation

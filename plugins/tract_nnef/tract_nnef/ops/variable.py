@@ -8,17 +8,17 @@ from math import prod
 import numpy as np
 
 from tract_core.data import DatumType, DType
+from tract_core.data.blocks import Blocks
 from tract_core.dims import is_symbolic
 from tract_core.errors import CorruptModel, ModelWarning
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
+from tract_core.ops.blocks import FORMATS, UnpackBlocks
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather
 from tract_core.ops.wiring import require_shape, wire_broadcast, wire_reshape
 from tract_core.plugins.tables import Rows
-from tract_nnef.archive.blocks import Blocks
-from tract_nnef.nnef_only.blocks import FORMATS, UnpackBlocks
 from tract_nnef.ops.cast import ITEMS
 from tract_nnef.reading import values
 from tract_nnef.reading.call import Call

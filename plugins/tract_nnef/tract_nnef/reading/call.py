@@ -8,6 +8,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 import numpy as np
 
 from tract_core.data import Constant, DatumType, DType, QuantizedType, SymbolicArray
+from tract_core.data.blocks import Blocks
 from tract_core.dims import Dim
 from tract_core.errors import CorruptModel, FactError
 from tract_core.frontend.node import (
@@ -35,7 +36,6 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.wired import Wired
 from tract_core.ops.wiring import wire_cast, wire_reshape, wire_squeeze, wire_unsqueeze
 from tract_core.plugins.keys import Array
-from tract_nnef.archive.blocks import Blocks
 from tract_nnef.reading import values
 from tract_nnef.reading.quantized import wire_real
 from tract_nnef.reading.values import Misfit, Value, shown

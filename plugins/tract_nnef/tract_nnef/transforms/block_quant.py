@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tract_core.data import DatumType
+from tract_core.data.blocks import Q4_0, encode_q4_0
 from tract_core.errors import TransformError
 from tract_core.model.axes import AxesMapping
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import Rewriter
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
+from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import Array
-from tract_nnef.archive.blocks import Q4_0, encode_q4_0
-from tract_nnef.nnef_only.blocks import UnpackBlocks
 
 
 @dataclass(frozen=True, slots=True)

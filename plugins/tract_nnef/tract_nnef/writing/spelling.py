@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from tract_core.data import Constant
+from tract_core.data.blocks import Blocks
 from tract_core.errors import Unsupported
 from tract_core.model.fact import ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
-from tract_nnef.archive.blocks import Blocks
 from tract_nnef.registries import STANDARD
 from tract_nnef.syntax import ast
 from tract_nnef.writing.expressions import express

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Final
 
 import torch
-from tract_nnef.archive.blocks import Q4_0
 
+from tract_core.data.blocks import Q4_0
 from tract_core.errors import InputError, ModelWarning, meant
 from tract_torch.arguments import of_type
 from tract_torch.weights.qtensor import QScalePerGroupF16, QTensor, QTensorTractScaleOnly

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Final, Self, cast
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
-from tract_nnef.archive.blocks import Q4_0, Blocks
 from tract_nnef.archive.tensors import tensor_file
 
+from tract_core.data.blocks import Q4_0, Blocks
 from tract_core.errors import InputError
 from tract_core.saving import whole_file
 from tract_torch.arguments import of_type

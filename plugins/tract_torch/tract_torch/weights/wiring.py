@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from tract_nnef.archive.blocks import Blocks
-from tract_nnef.nnef_only.blocks import UnpackBlocks
-
+from tract_core.data.blocks import Blocks
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.wiring import wire_reshape
 from tract_torch.tensors import datum_type
 from tract_torch.weights.qtensor import QTensor

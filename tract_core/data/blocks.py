@@ -74,13 +74,6 @@ def encode_q4_0(array: Array) -> Blocks:
     return Blocks(Q4_0, (array.shape[0], array.shape[1]), content.reshape(-1))
 
 
-def in_halves(content: Array) -> Array:
-    """Blocks in the older order of Q4_0, where neighbours share a byte, in that of ggml: halves of a block do."""
-    blocks = content.reshape(-1, Q4_0.size)
-    codes = np.stack((blocks[:, 2:] & 15, blocks[:, 2:] >> 4), axis=2).reshape(-1, Q4_0.length)
-    return np.concatenate((blocks[:, :2], codes[:, :16] | codes[:, 16:] << 4), axis=1).reshape(-1)
-
-
 def _scales(blocks: Array) -> Array:
     return np.ascontiguousarray(blocks[:, :2]).view("<f2").astype(np.float32)
 

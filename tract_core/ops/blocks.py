@@ -1,4 +1,4 @@
-"""Weights in blocks, as archives hold them: bytes, and the operator that makes the numbers of them."""
+"""Numbers in blocks, as files hold weights: bytes, and the operator that makes the numbers of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from tract_core.data import DatumType
+from tract_core.data.blocks import Q4_0, Q8_1, BlockFormat
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
@@ -17,7 +18,6 @@ from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
-from tract_nnef.archive.blocks import Q4_0, Q8_1, BlockFormat
 
 ROWS = Rows()
 
