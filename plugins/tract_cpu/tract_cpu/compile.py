@@ -130,7 +130,7 @@ def _grouped(formed: Formed, target: Target, refused: Refused = MappingProxyType
 
 def _known(model: TypedModel, target: Target, like: CpuKnown | None = None) -> CpuKnown:
     """What is known of a model before anything has a place. ``like``: as in `CpuKnown`."""
-    return CpuKnown(model, target.isa, known=target.known, threads=target.threads, winograd=target.winograd, like=like)
+    return CpuKnown(model, target.isa, known=target.known, threads=target.threads, rounding=target.rounding, like=like)
 
 
 def _laid_out(grouped: Grouped, target: Target) -> LaidOut:
@@ -163,7 +163,7 @@ def _chosen(laid_out: LaidOut, target: Target) -> Chosen:
 
 def _drafted(laid_out: LaidOut, target: Target) -> Drafted:
     """The steps. Raises `GroupRefused` where a group is none."""
-    options: dict[str, Any] = {"threads": target.threads, "winograd": target.winograd, "like": laid_out.known}
+    options: dict[str, Any] = {"threads": target.threads, "rounding": target.rounding, "like": laid_out.known}
     lowering = Lowering(laid_out.model, target.isa, layout=laid_out.layout, known=target.known, **options)
     lowering.take_inputs()
     for node, why in lower_groups(lowering, laid_out.groups, {node.node: node for node in laid_out.nodes}):

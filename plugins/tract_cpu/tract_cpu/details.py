@@ -180,7 +180,7 @@ class Details:
 
     def _lowered(self, body: TypedModel) -> Program:
         """The program of a body that is left to the host."""
-        target = Target(self.target.isa, known=self.known_in(body), winograd=self.target.winograd)
+        target = Target(self.target.isa, known=self.known_in(body), rounding=self.target.rounding)
         return program_of(body, target)
 
     def explain(self) -> Explanation:

@@ -32,7 +32,7 @@ from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, look_closer, repeat_of
 from tract_cpu.native.sharing import ALWAYS, Sharing
 from tract_cpu.native_state import NativeState
-from tract_cpu.target import Target
+from tract_cpu.target import USUAL, Rounding, Target
 
 if TYPE_CHECKING:
     from tract_core.model.session import BodyPlan
@@ -71,10 +71,10 @@ class CpuPlan:
         threads: int = 1,
         known: frozenset[str] = frozenset(),
         *,
-        winograd: bool = True,
+        rounding: Rounding = USUAL,
     ) -> None:
-        """``known``: symbols of models around, whose values every run is given. ``winograd``: as in `Lowering`."""
-        details = _details().of(model, Target(isa, threads, known, winograd))
+        """``known``: symbols of models around, whose values every run is given. ``rounding``: as in `Target`."""
+        details = _details().of(model, Target(isa, threads, known, rounding))
         self._begin(details.target, details.ready, library_of(isa).addresses(details.codes))
         self._details = already(details)
 
@@ -92,7 +92,7 @@ class CpuPlan:
         plan = CpuPlan.__new__(CpuPlan)
         plan._begin(target, ready, addresses)
         plan._remade = Later(
-            lambda: CpuPlan(model(), target.isa, target.threads, target.known, winograd=target.winograd)
+            lambda: CpuPlan(model(), target.isa, target.threads, target.known, rounding=target.rounding)
         )
         if found is not None:
             plan._details = Later(lambda: _details()(found.value, target, ready.layout))
@@ -153,7 +153,7 @@ class CpuPlan:
 
         target, details = self.target, self.details
         return Bodies(
-            lambda body: CpuPlan(body, target.isa, target.threads, details.known_in(body), winograd=target.winograd)
+            lambda body: CpuPlan(body, target.isa, target.threads, details.known_in(body), rounding=target.rounding)
         )
 
     def bodies(self, body: TypedModel) -> CpuPlan:

@@ -51,10 +51,11 @@ _LOWERED: Final = (
 )
 """Modules of `tract_cpu.lower` that say which kernels compute an operator, one per family."""
 
-_KINDS: Final = ("attention", "conv", "einsum", "elementwise")
+_KINDS: Final = ("attention", "block_weights", "conv", "einsum", "elementwise")
 """Modules of `tract_cpu.lower` that say which kernels compute groups of some kinds."""
 
 _GROUPS: Final = (
+    "block_weights",
     "cast",
     "concat",
     "conv",
@@ -120,6 +121,7 @@ def tract_tables() -> Mapping[str, str]:
     """What the compiler asks about operators."""
     return {
         "cpu": "tract_cpu.table:CPU",
+        "cpu_blocks": "tract_cpu.table:BLOCKS",
         "cpu_groups": "tract_cpu.group.start:GROUPS",
         "cpu_kinds": "tract_cpu.table:KINDS",
         "cpu_moves": "tract_cpu.table:MOVES",
@@ -132,6 +134,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     """How the compiler computes the operators of the core."""
     return {
         "cpu": [f"tract_cpu.lower.{family}" for family in _LOWERED],
+        "cpu_blocks": ["tract_cpu.group.block_weights"],
         "cpu_groups": [f"tract_cpu.group.{family}" for family in _GROUPS],
         "cpu_kinds": [f"tract_cpu.lower.{family}" for family in _KINDS],
         "cpu_moves": [f"tract_cpu.lower.{family}" for family in _LOWERED],

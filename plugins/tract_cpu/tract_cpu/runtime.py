@@ -14,7 +14,7 @@ from tract_core.prepared.later import Later, already
 from tract_cpu.caches import caches
 from tract_cpu.native.pool import threads_here
 from tract_cpu.plan import CpuPlan
-from tract_cpu.target import Target
+from tract_cpu.target import Rounding, Target
 
 if TYPE_CHECKING:
     from tract_core.model.typed import TypedModel
@@ -38,6 +38,10 @@ class CpuRuntime:
         default=True,
         metadata={"doc": "whether convolutions may be computed by Winograd's method, which rounds otherwise"},
     )
+    bytes: bool = field(
+        default=False,
+        metadata={"doc": "whether what is multiplied with weights in blocks of 4 bits is rounded to 8 bits before"},
+    )
 
     def __post_init__(self) -> None:
         if self.threads < 0:
@@ -59,11 +63,12 @@ class CpuRuntime:
 
         refuse_missing(model)
         target = self.target()
-        return CpuPlan(model, target.isa, target.threads, winograd=target.winograd)
+        return CpuPlan(model, target.isa, target.threads, rounding=target.rounding)
 
     def target(self) -> Target:
         """What models are compiled for. Raises Unsupported where this processor lacks the instruction set."""
-        return Target(chosen(self.isa), self.threads or threads_here(), winograd=self.winograd)
+        rounding = Rounding(self.winograd, self.bytes)
+        return Target(chosen(self.isa), self.threads or threads_here(), rounding=rounding)
 
     def told(self) -> str:
         """What plans depend on besides the model: the instruction set, the threads, the sizes of caches."""

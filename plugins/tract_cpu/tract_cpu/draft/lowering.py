@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tract_llvm.isa import Isa
-from tract_llvm.language.types import ElementType
+from tract_llvm.language.types import U8, ElementType
 from tract_llvm.program.keeping import Keeping
 from tract_llvm.program.storages import Kind, Storage
 from tract_llvm.program.views import View
@@ -29,6 +29,7 @@ from tract_cpu.draft.repeats import Repeated
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.lay_out.layout import Layout, PartOf, SameAs
+from tract_cpu.program.block_weights import BlockWeights, in_block_panels
 from tract_cpu.program.form import Blocked
 from tract_cpu.program.kept import Kept
 from tract_cpu.program.places import TensorPart
@@ -40,6 +41,7 @@ from tract_cpu.program.program import (
     ViewStep,
 )
 from tract_cpu.program.reads import number_name
+from tract_cpu.target import USUAL, Rounding
 
 
 class Lowering(CpuKnown):
@@ -55,14 +57,14 @@ class Lowering(CpuKnown):
         layout: Layout,
         wanted: Mapping[OutletId, Storage] = MappingProxyType({}),
         threads: int = 1,
-        winograd: bool = True,
+        rounding: Rounding = USUAL,
         like: CpuKnown | None = None,
     ) -> None:
         """``around``: what the body is part of. ``layout``: where tensors are written; ``wanted``: outputs, where so.
 
         The others are as in `CpuKnown`.
         """
-        super().__init__(model, isa, around, known, threads=threads, winograd=winograd, like=like)
+        super().__init__(model, isa, around, known, threads=threads, rounding=rounding, like=like)
         self.draft = Draft() if around is None else around.draft
         self.owner = self.draft.models
         self.draft.models += 1
@@ -76,6 +78,10 @@ class Lowering(CpuKnown):
         """Memory of concatenations whose inputs are written there."""
         self.padded: dict[OutletId, Blocked] = {}
         """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
+        self.block_weights: dict[OutletId, BlockWeights] = {}
+        """Weights in blocks, which are nowhere unpacked: products read them so."""
+        self.bytes_of_rows: dict[Any, Any] = {}
+        """Rows that were rounded to bytes for products with such weights: what these are told of them."""
         self.repeated: dict[OutletId, Repeated] = {}
         """Tensors that repeat others, and are written as soon as somebody wants to see them so."""
         self._views: dict[OutletId, View | None] = {}
@@ -84,23 +90,24 @@ class Lowering(CpuKnown):
         self._copies: dict[tuple[View, ElementType], View] = {}
         self.layout = layout
         self._homes = dict(wanted)
+        self._panels: dict[tuple[OutletId, int], View] = {}
 
     def inside(self, known: CpuKnown, layout: Layout, wanted: Mapping[OutletId, Storage]) -> Lowering:
         """For a body, whose steps are added behind those that there are. ``known``: what is known of it."""
-        options: dict[str, Any] = {"threads": self.threads, "winograd": self.winograd, "like": known}
+        options: dict[str, Any] = {"threads": self.threads, "rounding": self.rounding, "like": known}
         return Lowering(known.model, self.isa, self, layout=layout, wanted=wanted, **options)
 
     def attempt(self, lower: Callable[[], None]) -> None:
         """Call a function that adds to the program. Where it raises, the program is as it was before."""
         draft, mark = self.draft, self.draft.mark()
         views, copies, homes = dict(self._views), dict(self._copies), dict(self._homes)
-        repeated = dict(self.repeated)
+        repeated, panels, bytes_ = dict(self.repeated), dict(self._panels), dict(self.bytes_of_rows)
         try:
             lower()
         except BaseException:
             draft.back_to(mark)
             self._views, self._copies, self._homes = views, copies, homes
-            self.repeated = repeated
+            self.repeated, self._panels, self.bytes_of_rows = repeated, panels, bytes_
             raise
 
     def take_inputs(self) -> None:
@@ -188,6 +195,16 @@ class Lowering(CpuKnown):
         constants = self.draft.constants
         constants.append(self.draft.makers.start(make, source))
         return View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, shape)
+
+    def block_panels(self, outlet: OutletId, width: int) -> View:
+        """Weights in blocks, in panels of so many columns: packed once for all that read them so."""
+        key = outlet, width
+        if key not in self._panels:
+            weights = self.block_weights[outlet]
+            form, count = weights.form, -(-weights.columns // width)
+            shape = (count, weights.depth // form.length, width * form.size)
+            self._panels[key] = self.made(shape, U8, lambda _: in_block_panels(weights, width), weights.source)
+        return self._panels[key]
 
     def new(self, outlet: OutletId) -> View:
         """Memory for a tensor that a kernel is about to write: where it need not be copied from, as the layout says."""

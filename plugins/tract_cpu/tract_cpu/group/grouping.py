@@ -16,7 +16,7 @@ from tract_cpu.group.elementwise import group_elements, group_rows
 from tract_cpu.group.groups import CpuGroup, Host
 from tract_cpu.group.start import GROUPS, Start, StartFn
 from tract_cpu.group.walk import CpuWalk
-from tract_cpu.table import CPU, MOVES
+from tract_cpu.table import BLOCKS, CPU, MOVES
 
 NO_ROW = "there is no native code for this operator yet"
 
@@ -71,7 +71,7 @@ class CpuGrouper(CpuWalk):
 
 def has_native_code(registry: Registry, op: type) -> bool:
     """Whether there is some for operators of a type."""
-    tables = (registry[CPU], registry[MOVES], registry[NESTS], registry[ELEMENTS])
+    tables = (registry[CPU], registry[MOVES], registry[NESTS], registry[ELEMENTS], registry[BLOCKS])
     return any(table.find(op) is not None for table in tables)
 
 

@@ -16,13 +16,14 @@ from tract_core.runtime.host import HostNode
 from tract_cpu.program.form import Forms
 from tract_cpu.program.reads import READS, Reads
 from tract_cpu.table import MOVES
+from tract_cpu.target import USUAL, Rounding
 
 
 class CpuKnown(Known):
     """What kernels may rely on.
 
-    ``isa``: the instruction set. ``threads``: how many there may be, which changes no result. ``winograd``: whether
-    convolutions may be computed by Winograd's method. ``given_at_begin``: those of ``given`` that the inputs give.
+    ``isa``: the instruction set. ``threads``: how many there may be, which changes no result. ``rounding``: where
+    results may be rounded otherwise. ``given_at_begin``: those of ``given`` that the inputs give.
     ``is_body``: whether the model is a body of an operator. ``forms``: of what concatenations put together, by their
     nodes, as far as somebody asked; ``tiles``: of convolutions by Winograd's method, ``None`` for direct ones.
     """
@@ -35,7 +36,7 @@ class CpuKnown(Known):
         known: frozenset[str] = frozenset(),
         *,
         threads: int = 1,
-        winograd: bool = True,
+        rounding: Rounding = USUAL,
         like: CpuKnown | None = None,
     ) -> None:
         """``around``: what the body is part of. ``known``: symbols that no input gives, but whoever runs the model.
@@ -43,7 +44,7 @@ class CpuKnown(Known):
         ``like``: what another pass knew of the same model at last, so that it is not found out again.
         """
         super().__init__(model, frozenset())
-        self.isa, self.threads, self.winograd = isa, threads, winograd
+        self.isa, self.threads, self.rounding = isa, threads, rounding
         self.is_body = around is not None
         before = like or around
         self.given_at_begin = before.given_at_begin if before is not None else known | _given_by_inputs(model)

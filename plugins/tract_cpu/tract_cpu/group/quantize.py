@@ -10,6 +10,7 @@ from tract_llvm.language.types import I8, U8, element_type
 
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
 from tract_core.plugins.tables import Rows
+from tract_cpu.group.block_weights import packed_weights
 from tract_cpu.group.groups import CpuGroup, Epilogue
 from tract_cpu.group.start import GROUPS, Start, read_along
 from tract_cpu.kernels.table import can_pick
@@ -22,7 +23,10 @@ _WIDEST: Final = 32
 
 @ROWS.row(GROUPS, QuantizeLinear, DequantizeLinear)
 def group_linear(op: QuantizeLinear | DequantizeLinear, start: Start) -> CpuGroup:
-    """The chain that begins with the operator."""
+    """The chain that begins with the operator; weights of products stay in blocks."""
+    packed = packed_weights(start) if isinstance(op, DequantizeLinear) and op.block else None
+    if packed is not None:
+        return packed
     kinds, result = [start.known.element_at(outlet) for outlet in start.node.inputs], start.result()
     known = tuple(one for one in kinds if one is not None)
     if len(known) < len(kinds) or result is None:

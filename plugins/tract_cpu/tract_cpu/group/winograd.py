@@ -85,7 +85,7 @@ def tile_of(known: CpuKnown, node: TypedNode) -> tuple[int, ...] | None:
 
 def _tile_of(known: CpuKnown, node: TypedNode) -> tuple[int, ...] | None:
     op = node.op
-    if not known.winograd or not isinstance(op, Conv) or op.q_output is not None or op.group != 1:
+    if not known.rounding.winograd or not isinstance(op, Conv) or op.q_output is not None or op.group != 1:
         return None
     data, weights = (known.model.outlet_fact(outlet) for outlet in node.inputs[:2])
     result = known.model.outlet_fact(node.outlets()[0])

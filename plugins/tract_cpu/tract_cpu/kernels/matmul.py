@@ -28,7 +28,7 @@ from tract_core.frozen import frozen
 from tract_cpu.caches import CACHE_LINE
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
-from tract_cpu.kernels.signature import Each, Memory, Signature, Size
+from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size
 from tract_cpu.kernels.squares import TOGETHER, SquareSums, interleaved, pairs_of
 from tract_cpu.kernels.sums import Sums, Tile, added
 from tract_cpu.kernels.transpose import turned_squares
@@ -102,8 +102,12 @@ class MatMulPlan:
     @property
     def signature(self) -> Signature:
         """What it is called with."""
+        return Signature.of(*self.items())
+
+    def items(self) -> tuple[Item, ...]:
+        """The arguments of products, in order."""
         further = tuple((Memory("tensor", one), Size("row")) for one in self.expression.inputs[1:])
-        return Signature.of(
+        return (
             *map(Size, ("rows", "columns", "depth", "whole", "tiles")),
             *([Size("piece")] if self.pieces else []),
             Memory("left", self.left),
@@ -165,26 +169,32 @@ class ProductWriter:
 
     def task(self, task: Value) -> None:
         """One block of rows and one panel of columns, of one pair of matrices."""
-        k, tile = self.k, self.plan.tile
+        k = self.k
         block, begin, end, at = self.block_of(task)
         if self.plan.pieces:
             left = at.left.at(self._done * self._left_step)
-            at = replace(at, left=left, right=at.right.at(self._done * tile.columns))
-        rows, whole = end - begin, k.smaller(end, self._whole) - begin
+            at = replace(at, left=left, right=at.right.at(self._done * self.plan.tile.columns))
+        self.multiply(block, (begin, end), at, k.scratch(self.plan.sums if self.plan.grouping is None else GROUPED))
+
+    def multiply(self, block: Value, rows: tuple[Value, Value], at: TilePlace, packed: Buffer) -> None:
+        """A block of rows, by its number, from the first to the last, with a panel. ``packed``: where it is packed."""
+        k, (begin, end) = self.k, rows
+        count, whole = end - begin, k.smaller(end, self._whole) - begin
         whole = k.select(whole > 0, whole, 0)
-        packed = k.scratch(self.plan.sums if self.plan.grouping is None else GROUPED)
-        each = self.steps * tile.pitch if self.plan.turns else self._apart() * tile.rows
+        each = self.steps * self.plan.tile.pitch if self.plan.turns else self._apart() * self.plan.tile.rows
         if self.plan.packs:
             with k.when(self.packed.value.differs(block)):
-                for height, row, number in self._tiles_of(whole, rows):
+                for height, row, number in self._tiles_of(whole, count):
                     self._pack(at.left.at(row * self.left_row), height, packed.at(number * each))
                 self.packed.value = block
-        share = self._share(rows)
-        for height, row, number in self._tiles_of(whole, rows):
+        share = self._share(count)
+        for height, row, number in self._tiles_of(whole, count):
             fetched = None
             if self.plan.fetches:
-                fetched = _Fetched(at.right.at(self.lines * tile.columns + number * share * self.steps), share)
-            left = self._packed_factors(packed.at(number * each)) if self.plan.packs else self._factors(at, row)
+                fetched = _Fetched(
+                    at.right.at(self.lines * self.plan.tile.columns + number * share * self.steps), share
+                )
+            left = self._packed_factors(packed.at(number * each)) if self.plan.packs else self.factors(at, row)
             self._tile(height, left, at.below(row), fetched)
 
     def block_of(self, task: Value) -> tuple[Value, Value, Value, TilePlace]:
@@ -213,7 +223,7 @@ class ProductWriter:
             return Factors(lambda row, step: packed[step * tile.pitch + row], pairs)
         return Factors(lambda row, step: packed.at(apart * row)[step], pairs)
 
-    def _factors(self, at: TilePlace, first: Value) -> Factors:
+    def factors(self, at: TilePlace, first: Value) -> Factors:
         """Those of a tile where they are, from a row on."""
         left = at.left.at(first * self.left_row)
 
@@ -325,7 +335,7 @@ class ProductWriter:
                     row.prefetch(v * tile.lanes)
         totals = self._totals(height, left, at.right, fetched)
         if not plan.pieces:
-            self._end(totals, at)
+            self.end(totals, at)
             return
         totals = added(self._begun(height, at), totals)
         with k.either(self._done + self.steps < self.depth) as (more, last):
@@ -334,7 +344,7 @@ class ProductWriter:
                     for v, total in enumerate(line):
                         row.put(v * tile.lanes, total, k.mask(self.columns - at.column - v * tile.lanes, tile.lanes))
             with last:
-                self._end(totals, at)
+                self.end(totals, at)
 
     def _totals(self, height: int, left: Factors, panel: Buffer, fetched: _Fetched | None) -> list[list[Value]]:
         """The sums of a tile, by rows and vectors."""
@@ -399,7 +409,7 @@ class ProductWriter:
             [row.vector(v * lanes, lanes, mask) for v, mask in enumerate(masks)] for row in self._rows_of(height, at)
         ]
 
-    def _end(self, totals: list[list[Value]], at: TilePlace) -> None:
+    def end(self, totals: list[list[Value]], at: TilePlace) -> None:
         """Write what becomes of the sums of a tile."""
         k, tile, plan = self.k, self.plan.tile, self.plan
         if plan.masks:

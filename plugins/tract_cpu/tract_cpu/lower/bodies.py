@@ -136,7 +136,7 @@ def add_steps(
 
 def _known(around: Lowering, body: TypedModel, like: CpuKnown | None = None) -> CpuKnown:
     """What is known of a body before anything in it has a place. ``like``: as in `CpuKnown`."""
-    return CpuKnown(body, around.isa, around, threads=around.threads, winograd=around.winograd, like=like)
+    return CpuKnown(body, around.isa, around, threads=around.threads, rounding=around.rounding, like=like)
 
 
 def done(site: Site, how: str, first: int, inputs: Sequence[View], bodies: Sequence[tuple[TypedModel, Dim]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,36 +11,41 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from tract_llvm.elements.expressions import Expression
 from tract_llvm.fuse.code_size import CHEAP
-from tract_llvm.language.types import ElementType
+from tract_llvm.language.types import F32, ElementType
 from tract_llvm.native_form.parameters import wire_product
 from tract_llvm.program.loops import StridedLoop, collapsed
-from tract_llvm.program.storages import Address
+from tract_llvm.program.storages import NOWHERE, Address
 from tract_llvm.program.views import View
 
 from tract_core.compile.products import ProductAxes, moves_only, stretched_shapes
 from tract_core.dims import Dim, ceil_div, is_one, less_or_equal, product
 from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.caches import CACHE_LINE, caches
-from tract_cpu.draft.lowering import Site
+from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.draft.map import map_step
 from tract_cpu.group.dots import factor_of, grouping_for, tile_grouping_for
 from tract_cpu.group.einsum import Product
 from tract_cpu.group.groups import Gates, Products
 from tract_cpu.group.pairs import wire_pairs
+from tract_cpu.kernels.block_bytes import grouping_of_bytes
+from tract_cpu.kernels.block_matmul import TILES_AT_ONCE, BlockMatMulPlan, in_blocks
 from tract_cpu.kernels.dots import GROUPED, DotGrouping
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.kernels.pack import PackPlan
 from tract_cpu.kernels.sums import Tile, tile_for
 from tract_cpu.kernels.tiles import TilesPlan, packed_row, tiles_for, whole_lines
+from tract_cpu.lower.block_weights import CODES_FOR_BYTES, RowsInBlocks, bytes_of_rows
 from tract_cpu.lower.recurrent import StateProduct, gates_step
 from tract_cpu.lower.written_out import written_out
 from tract_cpu.place.chain import PlacedChain, as_they_are, near, placed
 from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task, whole_tiles
 from tract_cpu.products.dots import in_panels
 from tract_cpu.program.arguments import Given, arguments
+from tract_cpu.program.block_weights import BlockWeights
 from tract_cpu.program.program import NativeStep
 from tract_cpu.table import CPU, KINDS
 
@@ -60,13 +65,15 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     lowering, axes = site.lowering, site.group.axes
     chain, views = placed(site, near(lowering)), _stretched(op, site)
     shape = dict(zip(op.axes.outputs[0], lowering.model.outlet_fact(site.outlet).shape, strict=True))
+    blocks = lowering.block_weights.get(site.node.inputs[axes.right])
     left, right = (factor_of(lowering, site.node.inputs[slot]) for slot in (axes.left, axes.right))
     sums, known = chain.expression.inputs[0].computed, site.array(axes.right) is not None
     tiles = tile_grouping_for(site.isa, left, right, sums) if known and _pays_in_tiles(axes, shape) else None
     grouping = tiles or grouping_for(site.isa, left, right, sums, few=_has_few_rows(axes, shape))
-    product_of = _Product(site, op, axes, chain, shape, grouping, in_tiles=tiles is not None)
-    if product_of.lower(views) is None:
-        return None
+    product_of = _Product(site, op, axes, chain, shape, grouping, in_tiles=tiles is not None, blocks=blocks)
+    why = product_of.lower(views)
+    if why is None or blocks is not None:
+        return why
     return product_of.lower([_arranged(site, op, axes, slot, view) for slot, view in enumerate(views)])
 
 
@@ -119,8 +126,18 @@ def _is_view(op: EinSum, site: Site) -> bool:
 
 def _stretched(op: EinSum, site: Site) -> list[View]:
     """The factors, with axes repeated that are longer in the other one."""
-    pairs = zip(site.known_inputs(), stretched_shapes(op, site.facts()), strict=True)
+    pairs = zip(
+        map(partial(_factor_at, site.lowering), site.node.inputs), stretched_shapes(op, site.facts()), strict=True
+    )
     return [view.stretched(shape) for view, shape in pairs]
+
+
+def _factor_at(lowering: Lowering, outlet: OutletId) -> View:
+    """Where a factor is; of one in blocks, which is nowhere unpacked, its shape."""
+    blocks = lowering.block_weights.get(outlet)
+    if blocks is None:
+        return lowering.known_view(outlet)
+    return View.contiguous(NOWHERE, F32, tuple(lowering.model.outlet_fact(outlet).shape))
 
 
 def _lower_view(op: EinSum, site: Site) -> None:
@@ -194,7 +211,8 @@ class _Panels:
 class _Product:
     """One product that is about to become steps. ``shape``: the sizes of the axes of the result.
 
-    ``grouping``: how products are summed by neighbours; ``in_tiles``: whether in tiles.
+    ``grouping``: how products are summed by neighbours; ``in_tiles``: whether in tiles. ``blocks``: the right matrix,
+    where it lies in blocks.
     """
 
     site: Site
@@ -204,6 +222,7 @@ class _Product:
     shape: dict[str, Dim]
     grouping: DotGrouping | None
     in_tiles: bool
+    blocks: BlockWeights | None = None
 
     def lower(self, views: Sequence[View]) -> str | None:
         """Add the steps, or say why there are none."""
@@ -265,21 +284,30 @@ class _Product:
         held = self.site.lowering.held_apart(right.element)
         if is_one(row.size) and less_or_equal(depth.size * column.size * held.bytes, caches().second // 2) is not True:
             held = right.element  # it is read once, from far away, where it had best be short
-        panels = self._panels(tile, right, (column, depth, pair[0] if pair else StridedLoop(1, (0,))), held)
+        if self.blocks is not None:
+            view = self.site.lowering.block_panels(self.site.node.inputs[self.groups.right], tile.columns)
+            panels = _Panels(view.address, product(view.shape), view.element)
+        else:
+            panels = self._panels(tile, right, (column, depth, pair[0] if pair else StridedLoop(1, (0,))), held)
         rows = whole_tiles(tile, row.size) if self.in_tiles else cut_rows(tile, row.size)
         count = ceil_div(column.size, tile.columns)
-        piece = piece_of(rows, depth.size, count, left.element.bytes) if self._sums_as_results() else None
+        cuts = self.blocks is None and self._sums_as_results()
+        piece = piece_of(rows, depth.size, count, left.element.bytes) if cuts else None
         packs = self._packs(rows, left, row, depth, column)
         kinds = (left.element, panels.element, self.chain.expression, along, len(loops))
         plan = self._plan(rows, kinds, depth, packs=packs, together=self._together(left, depth), cut=piece is not None)
+        if self.blocks is not None:
+            plan = in_blocks(plan, self.blocks.form, row.size, self._grouping_of_bytes(loops, depth))
         count = product([loop.size for loop in loops]) * count
         lines, size = self._lines(piece or depth.size), max(plan.sums.bytes, GROUPED.bytes)
-        tiles = tiles_per_task(rows, lines, count, size)
+        tiles = tiles_per_task(rows, lines, count, size) if self.blocks is None else TILES_AT_ONCE
         pieces: dict[str, Given] = {} if piece is None else {"piece": piece}
         further = zip(self.chain.operands, row.strides[2:-1], strict=True)
         batch = zip(loops, self._panel_strides(loops, panels.each), strict=True)
+        bytes_ = isinstance(plan, BlockMatMulPlan) and plan.bytes is not None
         given = arguments(
             plan,
+            **(self._as_bytes(left, (row, depth)) if bytes_ else {}),
             rows=row.size,
             columns=column.size,
             depth=depth.size,
@@ -297,9 +325,25 @@ class _Product:
         )
         work = product([loop.size for loop in (*loops, row, column, depth)])
         scratch = _scratch(plan, rows, tiles, lines, size) if plan.packs else 0
+        if isinstance(plan, BlockMatMulPlan) and plan.many:
+            scratch = scratch + depth.size * tile.columns * F32.bytes
         tasks, results = count * ceil_div(rows.count, tiles), (result.storage,)
         self.site.add(NativeStep(plan, given, tasks, self.chain.nodes, results, scratch, work))
         return None
+
+    def _grouping_of_bytes(self, loops: Sequence[StridedLoop], depth: StridedLoop) -> DotGrouping | None:
+        """How rows are multiplied as bytes, if they may be: of one matrix, in which they lie along the memory."""
+        site = self.site
+        if self.blocks is None or not site.lowering.rounding.bytes or loops or depth.strides[0] != 1:
+            return None
+        return grouping_of_bytes(site.isa) if self.blocks.form.bits == CODES_FOR_BYTES else None
+
+    def _as_bytes(self, left: View, loops: tuple[StridedLoop, StridedLoop]) -> Mapping[str, Given]:
+        """Have the rows rounded to bytes in blocks, once for all products that read them."""
+        assert self.blocks is not None  # the callers asked
+        row, depth = loops
+        cut = RowsInBlocks(row.size, row.strides[0], depth.size, self.blocks.form.length)
+        return bytes_of_rows(self.site.lowering, self.site.node.inputs[self.groups.left], left, cut)
 
     def _plan(
         self, rows: RowCut, kinds: _Kinds, depth: StridedLoop, *, packs: bool, together: bool, cut: bool

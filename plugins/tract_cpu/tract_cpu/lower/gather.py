@@ -18,6 +18,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.kernels.gather import PLACES, IndexedPlan
 from tract_cpu.kernels.runs import Run
+from tract_cpu.lower.block_weights import lower_rows
 from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.program import STATUS, NativeStep
 from tract_cpu.table import MOVES
@@ -128,6 +129,8 @@ def _in_place(site: Site, indexed: Indexed) -> Indexed:
 @ROWS.row(MOVES, Gather)
 def lower_gather(op: Gather, site: Site) -> str | None:
     """A copy for every index; a view where there is one index, which is known, and surely inside."""
+    if site.node.inputs[0] in site.lowering.block_weights:
+        return lower_rows(op, site)
     x, numbers = site.known_inputs()
     array, places = site.array(1), x.shape[op.axis]
     if array is not None and array.size == 1 and isinstance(places, int) and -places <= array.item() < places:

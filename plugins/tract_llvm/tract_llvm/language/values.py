@@ -290,6 +290,14 @@ class Emitter(ABC):
         callee = self.declared(name, ir_type(value.type), [ir_type(value.type, value.lanes)])
         return Value(self, self.builder.call(callee, [value.ir]), value.type)
 
+    def total(self, value: Value) -> Value:
+        """The sum of the lanes of a vector of integers, which wraps around; a single number as it is."""
+        if not value.lanes:
+            return value
+        name = f"llvm.vector.reduce.add.{mangled(value)}"
+        callee = self.declared(name, ir_type(value.type), [ir_type(value.type, value.lanes)])
+        return Value(self, self.builder.call(callee, [value.ir]), value.type)
+
     def intrinsic(self, name: str, *values: Value) -> Value:
         """What an intrinsic of LLVM on numbers of one type gives, as ``sqrt``."""
         first = values[0]

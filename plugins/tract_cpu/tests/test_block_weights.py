@@ -1,0 +1,261 @@
+"""Weights in blocks, which products and look-ups read packed: what the reference gives, on every instruction set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tract_cpu.ahead.targets import SIMD128
+from tract_cpu.kernels.block_bytes import BlockBytesPlan, grouping_of_bytes
+from tract_cpu.kernels.block_matmul import FEW_ROWS, BlockMatMulPlan
+from tract_cpu.kernels.block_rows import BlockRowsPlan
+from tract_cpu.kernels.kernel import KernelPlan
+from tract_cpu.plan import CpuPlan
+from tract_cpu.program.program import NativeStep
+from tract_cpu.target import Rounding
+from tract_llvm.isa import ISAS, Isa, of_this_machine, portable
+
+from tract_core.data import DatumType
+from tract_core.data.constant import Constant
+from tract_core.errors import RunError
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add
+from tract_core.ops.blocks import FORMATS, UnpackBlocks
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.gather import Gather
+from tract_core.ops.quantize import DequantizeLinear
+from tract_core.ops.wiring import wire_binary
+
+Array = np.ndarray[Any, Any]
+
+FORMS = [one for one in ("q4_0", "q4_1", "q8_0", "q8_1") if one in FORMATS]
+SETS = [portable(one) for one in (*ISAS, SIMD128)]
+OWN = of_this_machine()[-1]
+ROUNDS = next(one for one in SETS if grouping_of_bytes(one) is not None)
+ROWS = (0, 1, 2, 3, 5, FEW_ROWS - 1, FEW_ROWS, FEW_ROWS + 5)
+ROUNDING = 2e-6
+"""Of a sum of 200 products, relative to the largest one: each addition rounds by 6e-8."""
+
+
+def blocks(form: str, rows: int, count: int, seed: int = 0) -> Array:
+    """Random blocks [rows, count, bytes] whose scales, and what is added, are small numbers."""
+    random, size = np.random.default_rng(seed), FORMATS[form].size
+    found = random.integers(0, 256, (rows, count, size)).astype(np.uint8)
+    for place in range(2 if form == "q4_1" else 1):
+        halves = random.uniform(-0.1, 0.1, (rows, count, 1)).astype("<f2")
+        found[..., 2 * place : 2 * place + 2] = halves.view(np.uint8)
+    return found
+
+
+def numbers(form: str, packed: Array) -> Array:
+    return FORMATS[form].decode(packed.reshape(-1, packed.shape[-1])).reshape(len(packed), -1).astype("f8")
+
+
+def product(form: str, packed: Array, fact: str, axes: str = "ak,nk->an") -> tuple[TypedModel, OutletId]:
+    """A model whose one output is a product with weights in blocks, and where the weights are."""
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(fact, model.symbols))
+    (w,) = model.wire_node("w", UnpackBlocks(form), [model.add_const("w.blocks", packed)])
+    op = EinSum(AxesMapping.parse(axes), DatumType.F32)
+    model.set_outputs(model.wire_node("y", op, [x, w]))
+    return model, w
+
+
+def kernels(plan: CpuPlan) -> list[KernelPlan]:
+    return [step.kernel for step in plan.steps if isinstance(step, NativeStep)]
+
+
+def assert_near(found: Array, x: Array, w: Array) -> None:
+    """``x``: [rows, depth]; ``w``: [columns, depth]."""
+    bound = ROUNDING * (np.abs(x.astype("f8")) @ np.abs(w).T).max(initial=1)
+    np.testing.assert_allclose(found, x.astype("f8") @ w.T, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("isa", SETS, ids=lambda one: one.name)
+@pytest.mark.parametrize("form", FORMS)
+def test_products_are_those_of_unpacked_weights(isa: Isa, form: str) -> None:
+    packed = blocks(form, 37, 3)
+    model, _ = product(form, packed, "S,96,f32")
+    plan = CpuPlan(model, isa)
+    assert [type(one) for one in kernels(plan)] == [BlockMatMulPlan]
+    state = plan.spawn()
+    for rows in ROWS:
+        x = np.random.default_rng(rows).standard_normal((rows, 96)).astype("f4")
+        assert_near(state.run([x])[0], x, numbers(form, packed))
+
+
+@pytest.mark.parametrize("rows", [1, 3, FEW_ROWS, 200])
+@pytest.mark.parametrize("columns", [2, 7, 8, 16, 33])
+def test_of_sizes_that_are_known(rows: int, columns: int) -> None:
+    packed = blocks("q4_0", columns, 2)
+    model, _ = product("q4_0", packed, f"{rows},64,f32")
+    plan, x = CpuPlan(model, OWN), np.random.default_rng(1).standard_normal((rows, 64)).astype("f4")
+    assert [type(one) for one in kernels(plan)] == [BlockMatMulPlan]
+    assert_near(plan.spawn().run([x])[0], x, numbers("q4_0", packed))
+
+
+def test_rows_may_be_several_axes_and_operands_may_follow() -> None:
+    packed = blocks("q8_1", 24, 2)
+    model, _ = product("q8_1", packed, "B,S,64,f32", "abk,nk->abn")
+    bias = np.arange(24, dtype="f4")
+    other = model.add_source("z", parse_typed_fact("B,S,24,f32", model.symbols))
+    sums = wire_binary(model, "sum", Add(), model.outputs[0], model.add_const("bias", bias.reshape(1, 1, 24)))
+    model.set_outputs([wire_binary(model, "all", Add(), sums, other)])
+    plan = CpuPlan(model, OWN)
+    assert [type(one) for one in kernels(plan)] == [BlockMatMulPlan]
+    random = np.random.default_rng(2)
+    for shape in ((1, 1), (3, 1), (2, 9), (0, 2)):
+        x, z = (random.standard_normal((*shape, size)).astype("f4") for size in (64, 24))
+        wanted = x.astype("f8") @ numbers("q8_1", packed).T + bias + z
+        np.testing.assert_allclose(plan.spawn().run([x, z])[0], wanted, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 3, FEW_ROWS])
+def test_what_is_not_finite_comes_out_as_with_unpacked_weights(rows: int) -> None:
+    """Infinities, what is no number, and sums of codes that overflow where those of weights do not."""
+    packed = blocks("q4_0", 16, 2)
+    packed[3, 0, :2] = np.array([0], "<f2").view(np.uint8)
+    packed[4, 1, :2] = np.array([np.inf], "<f2").view(np.uint8)
+    packed[5, :, :2] = np.array([1e-7], "<f2").view(np.uint8)
+    model, _ = product("q4_0", packed, f"{rows},64,f32")
+    with np.errstate(invalid="ignore"):
+        state, w = CpuPlan(model, OWN).spawn(), numbers("q4_0", packed).astype("f4")
+    for strange in (np.inf, -np.inf, np.nan, 3e38, 1e30):
+        x = np.ones((rows, 64), "f4")
+        x[0, 7] = strange
+        with np.errstate(all="ignore"):
+            wanted = (x[:, None, :] * w).sum(axis=2, dtype="f8")
+            bound = 1e-5 * np.abs(x[:, None, :] * w).max(axis=2)
+            found = state.run([x])[0].astype("f8")
+            near = np.abs(found - wanted) <= bound
+        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        assert (same | near).all(), strange
+
+
+@pytest.mark.parametrize("isa", SETS, ids=lambda one: one.name)
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_are_looked_up_in_blocks(isa: Isa, form: str) -> None:
+    packed = blocks(form, 21, 2)
+    model, weights = product(form, packed, "1,64,f32")
+    indices = model.add_source("i", parse_typed_fact("B,S,i64", model.symbols))
+    (rows,) = model.wire_node("rows", Gather(0), [weights, indices])
+    model.set_outputs([*model.outputs, rows])
+    plan = CpuPlan(model, isa)
+    assert {type(one) for one in kernels(plan)} == {BlockMatMulPlan, BlockRowsPlan}
+    x, w = np.ones((1, 64), "f4"), numbers(form, packed)
+    for chosen in ([[0, 20, 3]], [[-1], [-21]], [[]]):
+        index = np.array(chosen, "i8").reshape(len(chosen), -1)
+        product_of, found = plan.spawn().run([x, index])
+        np.testing.assert_array_equal(found, w[index].astype("f4"))
+        assert_near(product_of, x, w)
+
+
+@pytest.mark.parametrize("index", [21, -22])
+def test_an_index_outside_is_refused(index: int) -> None:
+    model = TypedModel()
+    (w,) = model.wire_node("w", UnpackBlocks("q4_0"), [model.add_const("w.blocks", blocks("q4_0", 21, 1))])
+    indices = model.add_source("i", parse_typed_fact("S,i64", model.symbols))
+    model.set_outputs(model.wire_node("rows", Gather(0), [w, indices]))
+    plan = CpuPlan(model, OWN)
+    assert [type(one) for one in kernels(plan)] == [BlockRowsPlan]
+    with pytest.raises(RunError, match=f"node 'rows' .Gather.: index {index} is outside axis 0, which has size 21"):
+        plan.spawn().run([np.array([index])])
+
+
+def test_who_looks_at_them_sees_their_numbers() -> None:
+    packed = blocks("q4_0", 8, 1)
+    model, weights = product("q4_0", packed, "1,32,f32")
+    seen: dict[OutletId, Array] = {}
+    plan = CpuPlan(model, OWN)
+    plan.spawn_observed(lambda _, arrays: seen.update(arrays)).run([np.ones((1, 32), "f4")])
+    np.testing.assert_array_equal(seen[weights], numbers("q4_0", packed).astype("f4"))
+
+
+QUANTS = [
+    (DatumType.U4, 8, np.float32),
+    (DatumType.U4, None, np.float32),
+    (DatumType.I4, 0, np.float16),
+    (DatumType.I4, None, np.float32),
+    (DatumType.U8, 128, np.float32),
+    (DatumType.U8, None, np.float16),
+    (DatumType.I8, 0, np.float32),
+]
+
+RANGES = {DatumType.U4: (0, 15), DatumType.I4: (-8, 7), DatumType.U8: (0, 255), DatumType.I8: (-128, 127)}
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("kind", "zero", "scales"), QUANTS, ids=str)
+def test_integers_with_scales_by_blocks_are_such(kind: DatumType, zero: int | None, scales: type, axis: int) -> None:
+    """As ONNX has them, in blocks of 16; ``zero``: of all blocks, or ``None`` where each has its own."""
+    random, (low, high) = np.random.default_rng(3), RANGES[kind]
+    sizes = (48, 19) if axis == 0 else (19, 48)
+    counts = tuple(3 if one == axis else size for one, size in enumerate(sizes))
+    x = random.integers(low, high + 1, sizes)
+    zeros = random.integers(low, high + 1, counts) if zero is None else np.full(counts, zero)
+    scale = random.uniform(0.01, 0.1, counts).astype(scales)
+    model = TypedModel()
+    given = [Constant(x.astype(kind.numpy)), Constant(scale), Constant(zeros.astype(kind.numpy))]
+    consts = [model.add_const(name, one) for name, one in zip(("x", "scale", "zero"), given, strict=True)]
+    (w,) = model.wire_node("w", DequantizeLinear(DatumType.F32, axis, 16), consts)
+    data = model.add_source("data", parse_typed_fact("S,48,f32", model.symbols))
+    op = EinSum(AxesMapping.parse("ak,kn->an" if axis == 0 else "ak,nk->an"), DatumType.F32)
+    model.set_outputs(model.wire_node("y", op, [data, w]))
+    plan = CpuPlan(model, OWN)
+    assert [type(one) for one in kernels(plan)] == [BlockMatMulPlan]
+    wanted = (x - np.repeat(zeros, 16, axis)) * np.repeat(scale.astype("f8"), 16, axis)
+    for rows in ROWS:
+        given_rows = random.standard_normal((rows, 48)).astype("f4")
+        assert_near(plan.spawn().run([given_rows])[0], given_rows, wanted.T if axis == 0 else wanted)
+
+
+def as_bytes(x: Array) -> Array:
+    """Rows as what they are rounded to: integers up to 127 in blocks of 32, with a scale for each block."""
+    cut = x.reshape(len(x), x.shape[1] // 32, 32)
+    largest = np.abs(cut).max(axis=2, keepdims=True)
+    inverse = np.divide(np.float32(127), largest, out=np.zeros_like(largest), where=largest > 0)
+    scale = largest * np.float32(1 / 127)
+    return (np.rint(cut * inverse) * scale.astype("f8")).reshape(x.shape)
+
+
+@pytest.mark.parametrize("isa", SETS, ids=lambda one: one.name)
+@pytest.mark.parametrize("form", FORMS)
+def test_few_rows_may_be_rounded_to_bytes(isa: Isa, form: str) -> None:
+    """Where an instruction multiplies these with codes of 4 bits; many rows never are."""
+    packed = blocks(form, 37, 3)
+    model, _ = product(form, packed, "S,96,f32")
+    plan = CpuPlan(model, isa, rounding=Rounding(bytes=True))
+    is_rounded = form.startswith("q4") and grouping_of_bytes(isa) is not None
+    assert [type(one) for one in kernels(plan)] == [BlockBytesPlan, BlockMatMulPlan][not is_rounded :]
+    for rows in ROWS:
+        x = np.random.default_rng(rows).standard_normal((rows, 96)).astype("f4")
+        x[:1, 32:64] = 0
+        rounded = as_bytes(x) if is_rounded and rows < FEW_ROWS else x
+        assert_near(plan.spawn().run([x])[0], rounded, numbers(form, packed))
+
+
+def test_rows_are_rounded_once_for_all_that_read_them() -> None:
+    packed = blocks("q4_0", 16, 2)
+    model, weights = product("q4_0", packed, "2,64,f32")
+    op = EinSum(AxesMapping.parse("ak,nk->an"), DatumType.F32)
+    model.set_outputs([*model.outputs, *model.wire_node("again", op, [model.inputs[0], weights])])
+    plan = CpuPlan(model, ROUNDS, rounding=Rounding(bytes=True))
+    assert [type(one) for one in kernels(plan)] == [BlockBytesPlan, BlockMatMulPlan, BlockMatMulPlan]
+    x = np.random.default_rng(3).standard_normal((2, 64)).astype("f4")
+    for found in plan.spawn().run([x]):
+        assert_near(found, as_bytes(x), numbers("q4_0", packed))
+
+
+@pytest.mark.parametrize("strange", [np.inf, -np.inf, np.nan])
+def test_what_is_not_finite_has_no_finite_sum_as_bytes(strange: float) -> None:
+    packed = blocks("q4_0", 16, 2)
+    model, _ = product("q4_0", packed, "2,64,f32")
+    x = np.ones((2, 64), "f4")
+    x[0, 40] = strange
+    (found,) = CpuPlan(model, ROUNDS, rounding=Rounding(bytes=True)).spawn().run([x])
+    assert not np.isfinite(found[0]).any()
+    assert_near(found[1:], x[1:], numbers("q4_0", packed))

@@ -1,0 +1,166 @@
+"""Weights that stay in blocks: products unpack them in registers, so that nobody writes their numbers to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+from tract_llvm.language.types import F16, F32, ElementType
+
+from tract_core.compile.products import ProductAxes, is_product_of_two, stretched_shapes
+from tract_core.data import DatumType
+from tract_core.frozen import frozen
+from tract_core.model.graph import OutletId
+from tract_core.model.typed_graph import TypedNode
+from tract_core.ops.blocks import UnpackBlocks
+from tract_core.ops.einsum import EinSum
+from tract_core.ops.gather import Gather
+from tract_core.ops.quantize import DequantizeLinear
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import Rows
+from tract_cpu.group.groups import CpuGroup
+from tract_cpu.group.start import GROUPS, Start
+from tract_cpu.kernels.block_weights import BlockForm
+from tract_cpu.program.block_weights import BlockWeights, Parts
+from tract_cpu.table import BLOCKS
+
+ROWS = Rows()
+
+
+@frozen
+class Packed(CpuGroup):
+    """Weights that nobody unpacks but the products that read them."""
+
+    weights: BlockWeights
+
+
+@ROWS.row(GROUPS, UnpackBlocks)
+def group_blocks(op: UnpackBlocks, start: Start) -> CpuGroup:
+    """Weights of products stay in blocks; other blocks are left to the host."""
+    return packed_weights(start) or start.host("blocks that are no weights of products have no native code yet")
+
+
+def packed_weights(start: Start) -> Packed | None:
+    """The group of a node that unpacks weights of products alone; ``None`` for any other."""
+    describe = start.model.registry[BLOCKS].find(type(start.node.op))
+    arrays = [start.array(slot) for slot in range(len(start.node.inputs))]
+    if describe is None or None in [None if one is None else True for one in arrays]:
+        return None
+    readers = start.model.outlet(start.outlet).successors
+    if not readers or start.outlet in start.model.outputs or start.result() != F32:
+        return None
+    op = start.node.op
+    axis = op.axis if isinstance(op, DequantizeLinear) else start.node.facts[0].rank - 1
+    if not all(_takes_blocks(start, start.model.nodes[one.node], one.slot, axis) for one in readers):
+        return None
+    weights = describe(op, *arrays)
+    return None if weights is None else Packed((start.node.node,), tuple(start.read()), None, weights)
+
+
+def _takes_blocks(start: Start, reader: TypedNode, slot: int, axis: int) -> bool:
+    """Whether a node multiplies with weights, or looks up rows of them. ``axis``: along which blocks are."""
+    if reader.id in start.walk.refused:
+        return False
+    if isinstance(reader.op, Gather):
+        index = start.known.element_at(reader.inputs[1])
+        return slot == 0 and (reader.op.axis, axis) == (0, 1) and index is not None and index.kind in "iu"
+    return _multiplies(start, reader, slot, axis)
+
+
+def _multiplies(start: Start, reader: TypedNode, slot: int, axis: int) -> bool:
+    """Whether a node is a product whose right factor is that input, summed along that axis."""
+    op, facts = reader.op, [start.model.outlet_fact(outlet) for outlet in reader.inputs]
+    if not isinstance(op, EinSum) or op.q_output is not None:
+        return False
+    kinds = [one.datum_type for one in (*facts, start.model.outlet_fact(OutletId(reader.id)))]
+    if kinds != [DatumType.F32] * 3 or op.acc is not DatumType.F32 or not is_product_of_two(op, facts):
+        return False
+    axes, term = ProductAxes.of(op, stretched_shapes(op, facts)), op.axes.inputs[slot]
+    if axes.right != slot or axes.pairs or len(term) != 2 or reader.inputs[0] == reader.inputs[1]:
+        return False
+    kept = [name for name in op.axes.outputs[0] if name in axes.rows + axes.columns]
+    return axes.inner == term[axis] and axes.columns == term[1 - axis] == kept[-1]
+
+
+# ---- how blocks lie
+
+
+@ROWS.row(BLOCKS, UnpackBlocks)
+def blocks_of_files(op: UnpackBlocks, packed: Array) -> BlockWeights | None:
+    """Those of ggml."""
+    found = _OF_FILES.get(op.form)
+    if found is None or packed.ndim != 3 or not packed.size:
+        return None
+    form, parts = found
+
+    def part(first: int, last: int) -> Parts:
+        return parts(np.ascontiguousarray(packed[first:last]))
+
+    return BlockWeights(form, packed.shape[0], packed.shape[1] * form.length, packed, part)
+
+
+def _halves(blocks: Array, start: int) -> Array:
+    return np.ascontiguousarray(blocks[..., start : start + 2]).view("<f2")[..., 0]
+
+
+def _nibbles(blocks: Array, start: int) -> Array:
+    """Codes of 4 bits: in the low halves of the bytes of a block, then in the high ones."""
+    codes = blocks[..., start:]
+    return np.concatenate([codes & 15, codes >> 4], axis=-1).reshape(len(blocks), -1)
+
+
+def _q4_0(blocks: Array) -> Parts:
+    return _nibbles(blocks, 2) ^ np.uint8(8), _halves(blocks, 0), None  # 8 less, as four bits
+
+
+def _q4_1(blocks: Array) -> Parts:
+    return _nibbles(blocks, 4), _halves(blocks, 0), _halves(blocks, 2)
+
+
+def _q8_0(blocks: Array) -> Parts:
+    return blocks[..., 2:].reshape(len(blocks), -1), _halves(blocks, 0), None
+
+
+def _q8_1(blocks: Array) -> Parts:
+    return blocks[..., 4:].reshape(len(blocks), -1), _halves(blocks, 0), None
+
+
+_OF_FILES: Final[Mapping[str, tuple[BlockForm, Callable[[Array], Parts]]]] = {
+    "q4_0": (BlockForm(4, True, 32, F16), _q4_0),
+    "q4_1": (BlockForm(4, False, 32, F16, F16), _q4_1),
+    "q8_0": (BlockForm(8, True, 32, F16), _q8_0),
+    "q8_1": (BlockForm(8, True, 32, F16), _q8_1),
+}
+"""By the name of a format: its form, and what takes blocks [columns, blocks, bytes] apart."""
+
+
+@ROWS.row(BLOCKS, DequantizeLinear)
+def blocks_of_onnx(op: DequantizeLinear, x: Array, scale: Array, zero: Array) -> BlockWeights | None:
+    """Integers of 4 or 8 bits, with a scale and a zero point for each block."""
+    kind, scales = DatumType.from_numpy(x.dtype), _SCALES.get(scale.dtype.type)
+    bits = {DatumType.U4: 4, DatumType.I4: 4, DatumType.U8: 8, DatumType.I8: 8}.get(kind)
+    if bits is None or scales is None or x.ndim != 2 or scale.ndim != 2 or not x.size:
+        return None
+    turned = [one if op.axis == 1 else one.T for one in (x, scale, zero)]
+    if turned[0].shape[1] % op.block or op.block % (BLOCK_STEPS // bits):
+        return None
+    middle = int(zero.flat[0])
+    centred = bool((zero == zero.flat[0]).all()) and middle == (0 if kind.is_signed() else 1 << (bits - 1))
+    form = BlockForm(bits, centred or kind.is_signed(), op.block, scales, None if centred else F32)
+
+    def part(first: int, last: int) -> Parts:
+        codes, scale, zero = (one[first:last] for one in turned)
+        numbers = codes.astype(np.int16)
+        if centred:
+            return (numbers - middle).astype(np.int8), scale, None
+        return numbers.astype(np.uint8), scale, -scale.astype(np.float32) * zero.astype(np.float32)
+
+    columns, depth = turned[0].shape
+    return BlockWeights(form, columns, depth, x, part)
+
+
+_SCALES: Final[Mapping[type, ElementType]] = {np.float32: F32, np.float16: F16}
+
+BLOCK_STEPS: Final = 32
+"""Bits of the words that blocks are made of."""
