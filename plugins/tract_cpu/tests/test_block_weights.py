@@ -32,22 +32,30 @@ from tract_core.ops.wiring import wire_binary
 
 Array = np.ndarray[Any, Any]
 
-FORMS = [one for one in ("q4_0", "q4_1", "q8_0", "q8_1") if one in FORMATS]
+FORMS = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q8_1", "q4_k", "q5_k", "q6_k")
 SETS = [portable(one) for one in (*ISAS, SIMD128)]
 OWN = of_this_machine()[-1]
 ROUNDS = next(one for one in SETS if grouping_of_bytes(one) is not None)
+EACH = [
+    *((portable(OWN), form) for form in FORMS),
+    *((isa, form) for isa in SETS for form in ("q4_0", "q5_1", "q6_k") if isa != portable(OWN)),
+]
+"""Every form as this machine has it; on each instruction set those that others are like."""
 ROWS = (0, 1, 2, 3, 5, FEW_ROWS - 1, FEW_ROWS, FEW_ROWS + 5)
 ROUNDING = 2e-6
 """Of a sum of 200 products, relative to the largest one: each addition rounds by 6e-8."""
+
+
+HALVES = {"q4_1": (0, 2), "q5_1": (0, 2), "q4_k": (0, 2), "q5_k": (0, 2), "q6_k": (208,)}
+"""Where numbers of 16 bits are in blocks that have others than one at the begin."""
 
 
 def blocks(form: str, rows: int, count: int, seed: int = 0) -> Array:
     """Random blocks [rows, count, bytes] whose scales, and what is added, are small numbers."""
     random, size = np.random.default_rng(seed), FORMATS[form].size
     found = random.integers(0, 256, (rows, count, size)).astype(np.uint8)
-    for place in range(2 if form == "q4_1" else 1):
-        halves = random.uniform(-0.1, 0.1, (rows, count, 1)).astype("<f2")
-        found[..., 2 * place : 2 * place + 2] = halves.view(np.uint8)
+    for place in HALVES.get(form, (0,)):
+        found[..., place : place + 2] = random.uniform(-0.1, 0.1, (rows, count, 1)).astype("<f2").view(np.uint8)
     return found
 
 
@@ -75,16 +83,16 @@ def assert_near(found: Array, x: Array, w: Array) -> None:
     np.testing.assert_allclose(found, x.astype("f8") @ w.T, rtol=0, atol=bound)
 
 
-@pytest.mark.parametrize("isa", SETS, ids=lambda one: one.name)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("isa", "form"), EACH, ids=lambda one: one if isinstance(one, str) else one.name)
 def test_products_are_those_of_unpacked_weights(isa: Isa, form: str) -> None:
     packed = blocks(form, 37, 3)
-    model, _ = product(form, packed, "S,96,f32")
+    depth = 3 * FORMATS[form].length
+    model, _ = product(form, packed, f"S,{depth},f32")
     plan = CpuPlan(model, isa)
     assert [type(one) for one in kernels(plan)] == [BlockMatMulPlan]
     state = plan.spawn()
     for rows in ROWS:
-        x = np.random.default_rng(rows).standard_normal((rows, 96)).astype("f4")
+        x = np.random.default_rng(rows).standard_normal((rows, depth)).astype("f4")
         assert_near(state.run([x])[0], x, numbers(form, packed))
 
 
@@ -136,17 +144,17 @@ def test_what_is_not_finite_comes_out_as_with_unpacked_weights(rows: int) -> Non
         assert (same | near).all(), strange
 
 
-@pytest.mark.parametrize("isa", SETS, ids=lambda one: one.name)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("isa", "form"), EACH, ids=lambda one: one if isinstance(one, str) else one.name)
 def test_rows_are_looked_up_in_blocks(isa: Isa, form: str) -> None:
     packed = blocks(form, 21, 2)
-    model, weights = product(form, packed, "1,64,f32")
+    depth = 2 * FORMATS[form].length
+    model, weights = product(form, packed, f"1,{depth},f32")
     indices = model.add_source("i", parse_typed_fact("B,S,i64", model.symbols))
     (rows,) = model.wire_node("rows", Gather(0), [weights, indices])
     model.set_outputs([*model.outputs, rows])
     plan = CpuPlan(model, isa)
     assert {type(one) for one in kernels(plan)} == {BlockMatMulPlan, BlockRowsPlan}
-    x, w = np.ones((1, 64), "f4"), numbers(form, packed)
+    x, w = np.ones((1, depth), "f4"), numbers(form, packed)
     for chosen in ([[0, 20, 3]], [[-1], [-21]], [[]]):
         index = np.array(chosen, "i8").reshape(len(chosen), -1)
         product_of, found = plan.spawn().run([x, index])
@@ -213,28 +221,28 @@ def test_integers_with_scales_by_blocks_are_such(kind: DatumType, zero: int | No
         assert_near(plan.spawn().run([given_rows])[0], given_rows, wanted.T if axis == 0 else wanted)
 
 
-def as_bytes(x: Array) -> Array:
-    """Rows as what they are rounded to: integers up to 127 in blocks of 32, with a scale for each block."""
-    cut = x.reshape(len(x), x.shape[1] // 32, 32)
+def as_bytes(x: Array, length: int = 32) -> Array:
+    """Rows as what they are rounded to: integers up to 127 in blocks, with a scale for each block."""
+    cut = x.reshape(len(x), x.shape[1] // length, length)
     largest = np.abs(cut).max(axis=2, keepdims=True)
     inverse = np.divide(np.float32(127), largest, out=np.zeros_like(largest), where=largest > 0)
     scale = largest * np.float32(1 / 127)
     return (np.rint(cut * inverse) * scale.astype("f8")).reshape(x.shape)
 
 
-@pytest.mark.parametrize("isa", SETS, ids=lambda one: one.name)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("isa", "form"), EACH, ids=lambda one: one if isinstance(one, str) else one.name)
 def test_few_rows_may_be_rounded_to_bytes(isa: Isa, form: str) -> None:
     """Where an instruction multiplies these with codes of 4 bits; many rows never are."""
     packed = blocks(form, 37, 3)
-    model, _ = product(form, packed, "S,96,f32")
+    depth = 3 * FORMATS[form].length
+    model, _ = product(form, packed, f"S,{depth},f32")
     plan = CpuPlan(model, isa, rounding=Rounding(bytes=True))
-    is_rounded = form.startswith("q4") and grouping_of_bytes(isa) is not None
+    is_rounded = not form.startswith("q8") and grouping_of_bytes(isa) is not None
     assert [type(one) for one in kernels(plan)] == [BlockBytesPlan, BlockMatMulPlan][not is_rounded :]
     for rows in ROWS:
-        x = np.random.default_rng(rows).standard_normal((rows, 96)).astype("f4")
+        x = np.random.default_rng(rows).standard_normal((rows, depth)).astype("f4")
         x[:1, 32:64] = 0
-        rounded = as_bytes(x) if is_rounded and rows < FEW_ROWS else x
+        rounded = as_bytes(x, 16 if form == "q6_k" else 32) if is_rounded and rows < FEW_ROWS else x
         assert_near(plan.spawn().run([x])[0], rounded, numbers(form, packed))
 
 

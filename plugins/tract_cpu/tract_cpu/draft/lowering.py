@@ -201,9 +201,8 @@ class Lowering(CpuKnown):
         key = outlet, width
         if key not in self._panels:
             weights = self.block_weights[outlet]
-            form, count = weights.form, -(-weights.columns // width)
-            shape = (count, weights.depth // form.length, width * form.size)
-            self._panels[key] = self.made(shape, U8, lambda _: in_block_panels(weights, width), weights.source)
+            packed = self.made(weights.shape(width), U8, lambda _: in_block_panels(weights, width), weights.source)
+            self._panels[key] = packed
         return self._panels[key]
 
     def new(self, outlet: OutletId) -> View:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
-from tract_llvm.language.types import F16, F32, ElementType
+from tract_llvm.language.types import F16, F32, I8, U8, ElementType
 
 from tract_core.compile.products import ProductAxes, is_product_of_two, stretched_shapes
 from tract_core.data import DatumType
@@ -97,40 +97,87 @@ def blocks_of_files(op: UnpackBlocks, packed: Array) -> BlockWeights | None:
     def part(first: int, last: int) -> Parts:
         return parts(np.ascontiguousarray(packed[first:last]))
 
-    return BlockWeights(form, packed.shape[0], packed.shape[1] * form.length, packed, part)
+    return BlockWeights(form, packed.shape[0], packed.shape[1] * form.length * form.over, packed, part)
 
 
 def _halves(blocks: Array, start: int) -> Array:
     return np.ascontiguousarray(blocks[..., start : start + 2]).view("<f2")[..., 0]
 
 
-def _nibbles(blocks: Array, start: int) -> Array:
-    """Codes of 4 bits: in the low halves of the bytes of a block, then in the high ones."""
-    codes = blocks[..., start:]
-    return np.concatenate([codes & 15, codes >> 4], axis=-1).reshape(len(blocks), -1)
+def _nibbles(blocks: Array, start: int, length: int = 32) -> Array:
+    """Codes of 4 bits of blocks, in runs of so many: in the low halves of bytes, then in the high ones."""
+    codes = blocks[..., start:].reshape(*blocks.shape[:-1], -1, length // 2)
+    return np.stack([codes & 15, codes >> 4], axis=-2).reshape(len(blocks), -1)
+
+
+def _fifth_bits(blocks: Array, start: int) -> Array:
+    """A bit of each code of blocks of 32, as the fifth one."""
+    bits = np.unpackbits(np.ascontiguousarray(blocks[..., start : start + 4]), axis=-1, bitorder="little")
+    return bits.reshape(len(blocks), -1) << 4
 
 
 def _q4_0(blocks: Array) -> Parts:
-    return _nibbles(blocks, 2) ^ np.uint8(8), _halves(blocks, 0), None  # 8 less, as four bits
+    return Parts(_nibbles(blocks, 2) ^ np.uint8(8), (_halves(blocks, 0),))  # 8 less, as four bits
 
 
 def _q4_1(blocks: Array) -> Parts:
-    return _nibbles(blocks, 4), _halves(blocks, 0), _halves(blocks, 2)
+    return Parts(_nibbles(blocks, 4), (_halves(blocks, 0), _halves(blocks, 2)))
+
+
+def _q5_0(blocks: Array) -> Parts:
+    return Parts(_nibbles(blocks, 6) | _fifth_bits(blocks, 2), (_halves(blocks, 0),))
+
+
+def _q5_1(blocks: Array) -> Parts:
+    return Parts(_nibbles(blocks, 8) | _fifth_bits(blocks, 4), (_halves(blocks, 0), _halves(blocks, 2)))
 
 
 def _q8_0(blocks: Array) -> Parts:
-    return blocks[..., 2:].reshape(len(blocks), -1), _halves(blocks, 0), None
+    return Parts(blocks[..., 2:].reshape(len(blocks), -1), (_halves(blocks, 0),))
 
 
 def _q8_1(blocks: Array) -> Parts:
-    return blocks[..., 4:].reshape(len(blocks), -1), _halves(blocks, 0), None
+    return Parts(blocks[..., 4:].reshape(len(blocks), -1), (_halves(blocks, 0),))
+
+
+def _small_scales(blocks: Array, start: int) -> tuple[Array, Array]:
+    """Scales and minima of 6 bits of the eight blocks that have a scale in common, packed into twelve bytes."""
+    first, second, rest = (blocks[..., start + 4 * one : start + 4 * one + 4] for one in range(3))
+    scales = np.concatenate([first & 63, rest & 15 | first >> 6 << 4], axis=-1)
+    minima = np.concatenate([second & 63, rest >> 4 | second >> 6 << 4], axis=-1)
+    return scales.reshape(len(blocks), -1), minima.reshape(len(blocks), -1)
+
+
+def _q4_k(blocks: Array) -> Parts:
+    codes = _nibbles(blocks, 16, 64)
+    return Parts(codes, _small_scales(blocks, 4), (_halves(blocks, 0), -_halves(blocks, 2)))
+
+
+def _q5_k(blocks: Array) -> Parts:
+    high = blocks[..., 16:48, None] >> np.arange(8, dtype=np.uint8) & 1  # a bit of each of eight blocks
+    codes = _nibbles(blocks, 48, 64) | np.moveaxis(high, -1, -2).reshape(len(blocks), -1) << 4
+    return Parts(codes, _small_scales(blocks, 4), (_halves(blocks, 0), -_halves(blocks, 2)))
+
+
+def _q6_k(blocks: Array) -> Parts:
+    low, high = blocks[..., :128].reshape(*blocks.shape[:-1], 2, 64), blocks[..., 128:192]
+    high = high.reshape(*blocks.shape[:-1], 2, 1, 32) >> np.arange(0, 8, 2, dtype=np.uint8)[:, None] & 3
+    both = np.stack([low & 15, low >> 4], axis=-2).reshape(*blocks.shape[:-1], 2, 4, 32)
+    codes = (both | high << 4).reshape(len(blocks), -1)
+    scales = np.ascontiguousarray(blocks[..., 192:208]).view(np.int8).reshape(len(blocks), -1)
+    return Parts(codes, (scales,), (_halves(blocks, 208),))
 
 
 _OF_FILES: Final[Mapping[str, tuple[BlockForm, Callable[[Array], Parts]]]] = {
-    "q4_0": (BlockForm(4, True, 32, F16), _q4_0),
-    "q4_1": (BlockForm(4, False, 32, F16, F16), _q4_1),
-    "q8_0": (BlockForm(8, True, 32, F16), _q8_0),
-    "q8_1": (BlockForm(8, True, 32, F16), _q8_1),
+    "q4_0": (BlockForm(4, 8, 32, F16), _q4_0),
+    "q4_1": (BlockForm(4, 0, 32, F16, F16), _q4_1),
+    "q5_0": (BlockForm(5, 16, 32, F16), _q5_0),
+    "q5_1": (BlockForm(5, 0, 32, F16, F16), _q5_1),
+    "q8_0": (BlockForm(8, 128, 32, F16), _q8_0),
+    "q8_1": (BlockForm(8, 128, 32, F16), _q8_1),
+    "q4_k": (BlockForm(4, 0, 32, U8, U8, 8, F16), _q4_k),
+    "q5_k": (BlockForm(5, 0, 32, U8, U8, 8, F16), _q5_k),
+    "q6_k": (BlockForm(6, 32, 16, I8, None, 16, F16), _q6_k),
 }
 """By the name of a format: its form, and what takes blocks [columns, blocks, bytes] apart."""
 
@@ -143,24 +190,22 @@ def blocks_of_onnx(op: DequantizeLinear, x: Array, scale: Array, zero: Array) ->
     if bits is None or scales is None or x.ndim != 2 or scale.ndim != 2 or not x.size:
         return None
     turned = [one if op.axis == 1 else one.T for one in (x, scale, zero)]
-    if turned[0].shape[1] % op.block or op.block % (BLOCK_STEPS // bits):
+    half, middle = 1 << (bits - 1), int(zero.flat[0])
+    centred = bool((zero == zero.flat[0]).all()) and middle == (0 if kind.is_signed() else half)
+    centre = half if centred or kind.is_signed() else 0
+    form = BlockForm(bits, centre, op.block, scales, None if centred else F32)
+    columns, depth = turned[0].shape
+    if depth % op.block or op.block % form.unit:
         return None
-    middle = int(zero.flat[0])
-    centred = bool((zero == zero.flat[0]).all()) and middle == (0 if kind.is_signed() else 1 << (bits - 1))
-    form = BlockForm(bits, centred or kind.is_signed(), op.block, scales, None if centred else F32)
 
     def part(first: int, last: int) -> Parts:
         codes, scale, zero = (one[first:last] for one in turned)
-        numbers = codes.astype(np.int16)
+        numbers = (codes.astype(np.int16) - (middle if centred else 0)).astype(np.uint8)
         if centred:
-            return (numbers - middle).astype(np.int8), scale, None
-        return numbers.astype(np.uint8), scale, -scale.astype(np.float32) * zero.astype(np.float32)
+            return Parts(numbers, (scale,))
+        return Parts(numbers, (scale, -scale.astype(np.float32) * zero.astype(np.float32)))
 
-    columns, depth = turned[0].shape
     return BlockWeights(form, columns, depth, x, part)
 
 
 _SCALES: Final[Mapping[type, ElementType]] = {np.float32: F32, np.float16: F16}
-
-BLOCK_STEPS: Final = 32
-"""Bits of the words that blocks are made of."""

@@ -19,7 +19,7 @@ MOST: Final = 127
 """The largest integer that the largest number of a block becomes."""
 
 _CODES: Final = (U8.name, I8.name)
-"""The types that codes may be, the best first: those up to 15 are of both."""
+"""The types that codes may be, the best first: those up to 63 are of both."""
 
 _SIGN: Final = 1 << 31
 _INFINITY: Final = 0x7F800000
@@ -30,7 +30,7 @@ _ROUNDS: Final = 12582912.0
 
 
 def grouping_of_bytes(isa: Isa) -> DotGrouping | None:
-    """How bytes with signs are multiplied with codes of four bits, on the right, that have none."""
+    """How bytes with signs are multiplied with codes of a few bits, on the right, that have none."""
     ways = [one for dot in isa.dots for one in (dot, dot.other_way())]
     fit = [DotGrouping(one) for one in ways if one.left == I8.name and one.right in _CODES and one.sums == I32.name]
     return min(fit, key=lambda one: _CODES.index(one.dot.right), default=None)

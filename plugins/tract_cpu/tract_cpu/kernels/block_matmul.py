@@ -19,7 +19,7 @@ from tract_llvm.language.values import Value
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
-from tract_cpu.kernels.block_weights import GROUP, UNSIGNED, BlockForm, BlockReader
+from tract_cpu.kernels.block_weights import GROUP, BlockForm, BlockReader
 from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import Factors, MatMulPlan, ProductWriter, TilePlace
@@ -51,7 +51,7 @@ class BlockMatMulPlan(MatMulPlan):
     codes of 4 bits; ``None`` for floats.
     """
 
-    form: BlockForm = BlockForm(4, True, 32, F32)
+    form: BlockForm = BlockForm(4, 8, 32, F32)
     few: bool = True
     many: bool = True
     bytes: DotGrouping | None = None
@@ -85,7 +85,7 @@ class _InBlocks(ProductWriter):
         if plan.bytes is not None:
             taken = plan.signature.taken(k)
             self._bytes, self._scales, self._sums = (taken.memory(one.name) for one in BYTES)
-        self.lines = self._deep * plan.form.size
+        self.lines = self._deep // plan.form.over * plan.form.whole
 
     def task(self, task: Value) -> None:
         """A panel of columns, for all rows or a block of them."""
@@ -136,10 +136,10 @@ class _InBlocks(ProductWriter):
             reader = self._reader(panel, block)
             sums = [[[k.variable(nothing) for _ in row] for row in totals] for _ in range(chains)]
             factors = [k.variable(nothing) for _ in range(height)]
-            with k.loop("word", form.length // form.codes) as number:
-                words, step = reader.words(number), block * form.length + number * form.codes
-                for one in range(form.codes):
-                    columns = reader.codes(words, one)
+            with k.loop("unit", form.length // form.unit) as number:
+                units, step = reader.units(number), block * form.length + number * form.unit
+                for one in range(form.unit):
+                    columns = reader.codes(units, one)
                     for row in range(height):
                         factor = left.one(row, step + one).splat(tile.lanes)
                         for total, column in zip(sums[one % chains][row], columns, strict=True):
@@ -149,8 +149,7 @@ class _InBlocks(ProductWriter):
             values = [[[one.value for one in row] for row in chain] for chain in sums]
             while len(values) > 1:
                 values = [added(a, b) for a, b in zip(values[::2], values[1::2], strict=True)]
-            scales = reader.scales()
-            offsets = reader.offsets() if form.offset is not None else None
+            scales, offsets = reader.scales_of_codes(), reader.offsets()
             for row, line in enumerate(totals):
                 for v, total in enumerate(line):
                     total.value = values[0][row][v].times_plus(scales[v], total.value)
@@ -166,13 +165,13 @@ class _InBlocks(ProductWriter):
         with k.loop("block", self._deep) as block:
             reader, places = self._reader(panel, block), [(first + row) * self._deep + block for row in range(height)]
             sums = self._sums_of_a_block(reader, [self._bytes.at(place * form.length) for place in places])
-            scales, offsets = reader.plain_scales(), reader.offsets() if form.offset is not None else None
+            scales, offsets = reader.scales(), reader.offsets()
             for place, line, found in zip(places, totals, sums, strict=True):
                 scale, less = (one[place].splat(tile.lanes) for one in (self._scales, self._sums))
                 for v, total in enumerate(line):
                     value = k.convert(found[v], F32) * scale
-                    if form.signed:
-                        value = less.times_plus(-float(UNSIGNED), value)
+                    if form.centre:
+                        value = less.times_plus(-float(form.centre), value)
                     total.value = value.times_plus(scales[v], total.value)
                     if offsets is not None:
                         total.value = less.times_plus(offsets[v], total.value)
@@ -180,12 +179,14 @@ class _InBlocks(ProductWriter):
 
     def _sums_of_a_block(self, reader: BlockReader, rows: list[Buffer]) -> list[list[Value]]:
         """The sums of the products of bytes with codes without signs, by rows and vectors."""
-        k, tile, grouping = self.k, self.plan.tile, self._grouping
+        k, tile, grouping, form = self.k, self.plan.tile, self._grouping, self._form
         assert grouping is not None  # the callers asked
         sums = [[k.variable(k.constant(0, I32, tile.lanes)) for _ in range(tile.vectors)] for _ in rows]
-        with k.loop("word", self._form.length // self._form.codes) as number:
-            for place, columns in enumerate(reader.groups(number)):
-                step = number * self._form.codes + place * GROUP
+        with k.loop("unit", form.length // form.unit) as number:
+            units = reader.units(number)
+            for place in range(form.unit // GROUP):
+                columns = [form.group(words, place) for words in units]
+                step = number * form.unit + place * GROUP
                 for row, line in zip(rows, sums, strict=True):
                     factor = row.together(step, I32).splat(tile.lanes)
                     for total, column in zip(line, columns, strict=True):
@@ -216,21 +217,17 @@ class _InBlocks(ProductWriter):
         k, form = self.k, self._form
         with k.loop("block", self._deep) as block:
             reader = self._reader(panel, block)
-            scales = reader.scales()
-            offsets = reader.offsets() if form.offset is not None else [None] * len(scales)
-            with k.loop("word", form.length // form.codes) as number:
-                words, step = reader.words(number), block * form.length + number * form.codes
-                for one in range(form.codes):
-                    scaled = [code * scale for code, scale in zip(reader.codes(words, one), scales, strict=True)]
-                    yield (
-                        step + one,
-                        [w if more is None else w + more for w, more in zip(scaled, offsets, strict=True)],
-                    )
+            scales, offsets = reader.scales_of_codes(), reader.offsets()
+            with k.loop("unit", form.length // form.unit) as number:
+                units, step = reader.units(number), block * form.length + number * form.unit
+                for one in range(form.unit):
+                    found = [code * scale for code, scale in zip(reader.codes(units, one), scales, strict=True)]
+                    if offsets is not None:
+                        found = [weight + more for weight, more in zip(found, offsets, strict=True)]
+                    yield step + one, found
 
     def _reader(self, panel: Buffer, block: Value) -> BlockReader:
-        columns = self.plan.tile.columns
-        memory = panel.at(block * columns * self._form.size)
-        return BlockReader(self.k, self._form, columns, self.plan.tile.lanes, memory)
+        return BlockReader(self.k, self._form, self.plan.tile, panel, block)
 
     def _is_finite(self, totals: list[list[Value]]) -> Value:
         """Whether all sums are: a number less itself is 0 then."""

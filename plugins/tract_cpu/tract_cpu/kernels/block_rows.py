@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tract_llvm.language.buffers import Buffer
-from tract_llvm.language.types import F32, INDEX, U8, U32, U64, ElementType
-from tract_llvm.language.values import Value
+from tract_llvm.language.types import F32, INDEX, U8, U64, ElementType
 
 from tract_core.frozen import frozen
-from tract_cpu.kernels.block_weights import BlockForm
+from tract_cpu.kernels.block_weights import BlockForm, BlockReader
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Memory, Signature, Size
+from tract_cpu.kernels.sums import Tile
 
 
 @frozen
@@ -38,7 +38,7 @@ class BlockRowsPlan:
 
     def emit(self, k: Kernel) -> None:
         """result[i, :] = matrix[numbers[i], :], a task for each index. Refuses for one outside; negative ones count."""
-        taken = self.signature.taken(k)
+        taken, form = self.signature.taken(k), self.form
         rows, blocks = taken.size("rows"), taken.size("blocks")
         panels, numbers, result = taken.memory("panels"), taken.memory("numbers"), taken.memory("result")
         with k.loop("task", k.end, k.begin) as task:
@@ -46,25 +46,21 @@ class BlockRowsPlan:
             number = k.select(number < 0, number + rows, number)
             with k.either(number.bits(U64) < rows.bits(U64)) as (inside, outside):
                 with inside:
-                    panel = panels.at(number // self.width * blocks * (self.width * self.form.size))
-                    target = result.at(task * blocks * self.form.length)
+                    panel = panels.at(number // self.width * (blocks // form.over) * (self.width * form.whole))
+                    target = result.at(task * blocks * form.length)
                     with k.loop("block", blocks) as block:
-                        memory = panel.at(block * (self.width * self.form.size))
-                        self._unpack(k, memory, number % self.width, target.at(block * self.form.length))
+                        reader = BlockReader(k, form, Tile(1, 1, self.width), panel, block).of_column(
+                            number % self.width
+                        )
+                        self._unpack(k, reader, target.at(block * form.length))
                 with outside:
                     taken.memory("status")[0] = k.index(1)
 
-    def _unpack(self, k: Kernel, memory: Buffer, row: Value, target: Buffer) -> None:
+    def _unpack(self, k: Kernel, reader: BlockReader, target: Buffer) -> None:
         """The numbers of a block of one row."""
-        form, width = self.form, self.width
-        scale = k.convert(memory.of(form.scale)[row], F32)
-        offset = None
-        if form.offset is not None:
-            offset = k.convert(memory.at(width * form.scale.bytes).of(form.offset)[row], F32)
-        words = memory.at(width * form.head).of(U32)
-        with k.loop("word", form.length // form.codes) as number:
-            word = words[number * width + row]
-            for one in range(form.codes):
-                code = k.convert(form.code(word, one), F32) * 2.0**-form.power
-                found = code * scale
-                target[number * form.codes + one] = found if offset is None else found + offset
+        form, (scale,), offsets = self.form, reader.scales_of_codes(), reader.offsets()
+        with k.loop("unit", form.length // form.unit) as number:
+            units = reader.units(number)
+            for one in range(form.unit):
+                (found,) = [code * scale for code in reader.codes(units, one)]
+                target[number * form.unit + one] = found if offsets is None else found + offsets[0]

@@ -2,14 +2,16 @@
 
 They lie in panels of as many columns as a tile has, one panel after the other, and in each block by block along the
 summed axis. A block begins with the scales of its columns, then come their offsets, if it has such, and then lines of
-words, one for each column. A word of 32 bits has the codes of a few neighbours along the summed axis. Those of 4 bits
-lie such that the low halves of its bytes are the first four of them, and the high halves the last four: bytes and
-halves of bytes are taken out of it alike.
+words, one for each column. Where scales are integers, some blocks together have scales of these, which come before.
+
+A word of 32 bits has some bits of a few neighbours along the summed axis. Its bytes have those of the first four
+neighbours, from the lowest bits on, then those of the next four, and so on: so bytes come out of it as easily as single
+codes. Codes of five or six bits are in two planes: words with four bits of each, and words with the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tract_llvm.language.buffers import Buffer
@@ -18,33 +20,60 @@ from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.sums import Tile
 
 WORD: Final = U32.bits
 
 GROUP: Final = WORD // 8
 """How many bytes a word has."""
 
-UNSIGNED: Final = 8
-"""What makes codes of 4 bits with a sign such without, as it is added."""
+PLANES: Final[Mapping[int, tuple[int, ...]]] = {2: (2,), 4: (4,), 5: (4, 1), 6: (4, 2), 8: (8,)}
+"""By the bits of a code, how many of them are in each plane, from the lowest on."""
 
 
 @frozen
 class BlockForm:
-    """``bits``: of a code, 4 or 8; ``signed``: whether codes are integers with a sign. ``length``: codes of a block.
+    """``bits``: of a code; ``centre``: the code that stands for 0. ``length``: codes of a block.
 
     ``scale``: the type of scales; ``offset``: of what is added to the product of code and scale, ``None`` for nothing.
+    ``over``: how many blocks have a scale in common, of type ``top``, which theirs are multiplied with, and offsets
+    likewise; 1 for none. The depth is whole blocks, and so many of them.
+
+    Codes of one plane whose centre is the middle are kept as integers with a sign.
     """
 
     bits: int
-    signed: bool
+    centre: int
     length: int
     scale: ElementType
     offset: ElementType | None = None
+    over: int = 1
+    top: ElementType = F32
 
     @property
-    def codes(self) -> int:
-        """How many codes a word has."""
-        return WORD // self.bits
+    def signed(self) -> bool:
+        """Whether codes are kept with a sign."""
+        return len(self.planes) == 1 and self.centre == 1 << (self.bits - 1)
+
+    @property
+    def planes(self) -> tuple[int, ...]:
+        """How many bits each plane has."""
+        return PLANES[self.bits]
+
+    @property
+    def unit(self) -> int:
+        """How many codes fill words of all planes."""
+        return WORD // min(self.planes)
+
+    @property
+    def lines(self) -> int:
+        """How many words of a column such codes have."""
+        return self.unit * self.bits // WORD
+
+    @property
+    def heads(self) -> int:
+        """How many numbers a block of a column has: a scale, and perhaps an offset."""
+        return 1 if self.offset is None else 2
 
     @property
     def head(self) -> int:
@@ -56,67 +85,115 @@ class BlockForm:
         """Bytes of a block of a column."""
         return self.head + self.length * self.bits // 8
 
-    def place(self, number: int) -> int:
-        """The lowest bit in a word of the code with a number."""
-        return 8 * (number % 4) + self.bits * (number // 4)
+    @property
+    def above(self) -> int:
+        """Bytes of what some blocks of a column have in common."""
+        return self.top.bytes * self.heads if self.over > 1 else 0
+
+    @property
+    def whole(self) -> int:
+        """Bytes of as many blocks of a column as have a scale in common."""
+        return self.above + self.over * self.size
 
     @property
     def power(self) -> int:
         """Codes come out of words times two to the power of this: those with a sign lie at the upper end."""
         return WORD - self.bits if self.signed else 0
 
-    def code(self, word: Value, number: int) -> Value:
-        """The code with a number in a word, or in each of a vector of them, times two to the `power`: in 32 bits."""
-        place = self.place(number)
-        above = WORD - self.bits - place
+    def code(self, words: Sequence[Value], number: int) -> Value:
+        """The code with a number in a unit, or a vector of them, less the centre, times two to the `power`.
+
+        ``words``: those of the unit, plane by plane. The result has 32 bits, of which every processor makes f32.
+        """
         if self.signed:
-            high = word << above if above else word
-            code = high & (((1 << self.bits) - 1) << (WORD - self.bits)) if place else high
-        else:
+            word, place = words[0], place_of(number, self.bits)
+            high = word << (WORD - self.bits - place) if place < WORD - self.bits else word
+            return (high & (_ones(self.bits) << (WORD - self.bits)) if place else high).bits(I32)
+        found, shift, first = None, 0, 0
+        for bits in self.planes:
+            each = WORD // bits
+            word, place = words[first + number // each], place_of(number % each, bits)
             low = word >> place if place else word
-            code = low & ((1 << self.bits) - 1) if above else low
-        return code.bits(I32)  # of which every processor makes f32 in one instruction
+            part = low & _ones(bits) if place + bits < WORD else low
+            found = part if found is None else found | part << shift
+            first, shift = first + self.unit // each, shift + bits
+        assert found is not None  # there is a plane at least
+        return found.bits(I32) - self.centre if self.centre else found.bits(I32)
+
+    def group(self, words: Sequence[Value], number: int) -> Value:
+        """Four neighbours as the bytes of a word, none of them less the centre; not of codes of 8 bits with a sign."""
+        found, shift, first = None, 0, 0
+        for bits in self.planes:
+            each = 8 // bits
+            word, place = words[first + number // each], bits * (number % each)
+            part = (word >> place if place else word) & _ones(bits) * _EACH_BYTE
+            found = part if found is None else found | part << shift
+            first, shift = first + self.unit // (WORD // bits), shift + bits
+        assert found is not None  # there is a plane at least
+        return (found ^ self.centre * _EACH_BYTE if self.signed else found).bits(I32)
+
+
+_EACH_BYTE: Final = 0x01010101
+
+
+def _ones(bits: int) -> int:
+    return (1 << bits) - 1
+
+
+def place_of(number: int, bits: int) -> int:
+    """The lowest bit in a word of the code with a number."""
+    return 8 * (number % GROUP) + bits * (number // GROUP)
 
 
 class BlockReader:
-    """One panel of weights in blocks, from a block on, while it is read."""
+    """One block of a panel of weights, while it is read."""
 
-    def __init__(self, k: Kernel, form: BlockForm, columns: int, lanes: int, memory: Buffer) -> None:
-        """``columns``: of the panel, of which ``lanes`` are a vector. ``memory``: its bytes."""
-        self._k, self._form, self._lanes = k, form, lanes
-        self._columns, self._memory = columns, memory
-        self._starts = range(0, columns, lanes)
+    def __init__(self, k: Kernel, form: BlockForm, tile: Tile, panel: Buffer, block: Value) -> None:
+        """``tile``: which columns a panel has, and how many are a vector. ``panel``: its bytes."""
+        columns = tile.columns
+        self._k, self._form, self._lanes, self._columns = k, form, tile.lanes, columns
+        self._above = panel.at(block // form.over * (columns * form.whole))
+        self._memory = self._above.at(columns * form.above + block % form.over * (columns * form.size))
+        self._starts: Sequence[Value | int] = range(0, columns, tile.lanes)
 
-    def plain_scales(self) -> list[Value]:
-        """Of each vector of columns."""
-        return self._part(0, self._form.scale)
+    def of_column(self, column: Value) -> BlockReader:
+        """The same block, of one column."""
+        self._lanes, self._starts = 0, [column]
+        return self
 
     def scales(self) -> list[Value]:
-        """Of each vector of columns, what codes as `codes` gives them are multiplied with."""
-        scales = self.plain_scales()
-        return [one * 2.0**-self._form.power for one in scales] if self._form.power else scales
+        """Of each vector of columns."""
+        scales = self._part(self._memory, 0, self._form.scale)
+        if self._form.over == 1:
+            return scales
+        return [one * top for one, top in zip(scales, self._part(self._above, 0, self._form.top), strict=True)]
 
-    def offsets(self) -> list[Value]:
-        """Of each vector of columns; only of forms that have such."""
-        assert self._form.offset is not None  # the callers asked
-        return self._part(self._columns * self._form.scale.bytes, self._form.offset)
+    def scales_of_codes(self) -> list[Value]:
+        """What codes as `codes` gives them are multiplied with."""
+        power = self._form.power
+        return [one * 2.0**-power for one in self.scales()] if power else self.scales()
 
-    def words(self, number: Value | int) -> list[Value]:
-        """The words with a number of a block, of each vector of columns."""
-        lines = self._memory.at(self._columns * self._form.head).of(U32)
-        return [lines.vector(self._k.index(number) * self._columns + one, self._lanes) for one in self._starts]
+    def offsets(self) -> list[Value] | None:
+        """Of each vector of columns, if there are such."""
+        form = self._form
+        if form.offset is None:
+            return None
+        offsets = self._part(self._memory, form.scale.bytes, form.offset)
+        if form.over == 1:
+            return offsets
+        return [one * top for one, top in zip(offsets, self._part(self._above, form.top.bytes, form.top), strict=True)]
 
-    def groups(self, number: Value) -> list[list[Value]]:
-        """The codes of 4 bits in such words as bytes: first four of each column, then four. With `UNSIGNED` added."""
-        words, low = self.words(number), int(GROUP * "0f", 16)
-        if self._form.signed:
-            words = [one ^ int(GROUP * "88", 16) for one in words]
-        return [[((one >> place if place else one) & low).bits(I32) for one in words] for place in (0, 4)]
+    def units(self, number: Value) -> list[list[Value]]:
+        """The words of the unit with a number, for each vector of columns."""
+        form = self._form
+        lines = self._memory.at(self._columns * form.head).of(U32).at(number * (form.lines * self._columns))
+        places = [[self._k.index(one) + line * self._columns for line in range(form.lines)] for one in self._starts]
+        return [[lines.vector(one, self._lanes) for one in line] for line in places]
 
-    def codes(self, words: Sequence[Value], number: int) -> list[Value]:
-        """The codes with a number in some words, in f32, times two to the power of the form."""
-        return [self._k.convert(self._form.code(word, number), F32) for word in words]
+    def codes(self, units: Sequence[Sequence[Value]], number: int) -> list[Value]:
+        """The codes with a number in units, less the centre, in f32, times two to the power of the form."""
+        return [self._k.convert(self._form.code(words, number), F32) for words in units]
 
-    def _part(self, start: int, element: ElementType) -> list[Value]:
-        part = self._memory.at(start).of(element)
+    def _part(self, memory: Buffer, start: int, element: ElementType) -> list[Value]:
+        part = memory.at(self._columns * start).of(element)
         return [self._k.convert(part.vector(one, self._lanes), F32) for one in self._starts]

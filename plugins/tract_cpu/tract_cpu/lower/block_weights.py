@@ -55,8 +55,8 @@ def lower_rows(op: Gather, site: Site) -> None:
     site.add(NativeStep(plan, given, count, (site.node.node,), (result.storage,), work=work))
 
 
-CODES_FOR_BYTES: Final = 4
-"""Bits of the codes that rows of bytes are multiplied with."""
+CODES_FOR_BYTES: Final = 6
+"""Bits of the widest codes that rows of bytes are multiplied with: 16 bits hold two products."""
 
 
 @frozen

@@ -336,7 +336,7 @@ class _Product:
         site = self.site
         if self.blocks is None or not site.lowering.rounding.bytes or loops or depth.strides[0] != 1:
             return None
-        return grouping_of_bytes(site.isa) if self.blocks.form.bits == CODES_FOR_BYTES else None
+        return grouping_of_bytes(site.isa) if self.blocks.form.bits <= CODES_FOR_BYTES else None
 
     def _as_bytes(self, left: View, loops: tuple[StridedLoop, StridedLoop]) -> Mapping[str, Given]:
         """Have the rows rounded to bytes in blocks, once for all products that read them."""

@@ -1,31 +1,39 @@
-"""Weights in blocks, laid out in panels as `tract_cpu.kernels.block_weights` reads them."""
+"""Weights in blocks that are part of a program, laid out in panels as `tract_cpu.kernels.block_weights` reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
-from tract_llvm.language.types import numpy_type
+from tract_llvm.language.types import ElementType, numpy_type
 
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import lasting
-from tract_cpu.kernels.block_weights import BlockForm
+from tract_cpu.kernels.block_weights import WORD, BlockForm, place_of
 
 _AT_ONCE: Final = 1 << 22
 """How many codes are taken apart at once, at the most: each takes a byte meanwhile."""
 
-Parts = tuple[Array, Array, Array | None]
-"""Codes of 8 bits [columns, depth], scales [columns, blocks], and offsets, in the types of the form."""
+
+class Parts(NamedTuple):
+    """What some columns of weights are made of.
+
+    ``codes``: of 8 bits [columns, depth], of which as many of the lowest count as the form says; ``heads``: scales
+    [columns, blocks], and offsets if there are such; ``tops``: what some blocks have in common, likewise.
+    """
+
+    codes: Array
+    heads: tuple[Array, ...]
+    tops: tuple[Array, ...] = ()
 
 
 @frozen
 class BlockWeights:
     """A matrix in blocks along the axis that is summed, part of the model. ``columns``, ``depth``: its sizes.
 
-    ``source``: the array that most of it lies in; ``parts``: of it, those of some columns, ``(first, last)``. Codes
-    are integers of 8 bits, of which the lowest bits count.
+    ``source``: the array that most of it lies in; ``parts``: of it, those of some columns, ``(first, last)``.
     """
 
     form: BlockForm
@@ -34,47 +42,50 @@ class BlockWeights:
     source: Array
     parts: Callable[[int, int], Parts]
 
+    def shape(self, width: int) -> tuple[int, int, int]:
+        """Of its panels of so many columns: panels, blocks that have a scale in common, bytes of these."""
+        form = self.form
+        return -(-self.columns // width), self.depth // (form.length * form.over), width * form.whole
+
 
 def in_block_panels(weights: BlockWeights, width: int) -> Array:
-    """Panels of ``width`` columns: bytes [panels, blocks, of a block]. Columns that the last one lacks are zeros."""
-    form, columns = weights.form, weights.columns
-    panels, blocks = -(-columns // width), weights.depth // form.length
-    made = lasting((panels, blocks, width * form.size), np.uint8)
+    """Panels of ``width`` columns, bytes of a shape as `BlockWeights.shape` says. What the last one lacks is zeros."""
+    form, shape = weights.form, weights.shape(width)
+    made = lasting(shape, np.uint8)
     step = max(_AT_ONCE // max(weights.depth * width, 1), 1)
-    for first in range(0, panels, step):
-        last = min(first + step, panels)
-        codes, scale, offset = weights.parts(first * width, min(last * width, columns))
-        part, start = made[first:last], width * form.scale.bytes
-        part[..., :start] = _heads(scale, width, numpy_type(form.scale))
-        if offset is not None and form.offset is not None:
-            part[..., start : width * form.head] = _heads(offset, width, numpy_type(form.offset))
-        part[..., width * form.head :] = _lines(_words(codes, form), width, blocks)
+    for first in range(0, shape[0], step):
+        last = min(first + step, shape[0])
+        parts = weights.parts(first * width, min(last * width, weights.columns))
+        kinds = [form.scale] if form.offset is None else [form.scale, form.offset]
+        heads = [_line(one, width, kind) for one, kind in zip(parts.heads, kinds, strict=True)]
+        blocks = np.concatenate([*heads, _lines(_words(parts.codes, form), width, heads[0].shape[1])], axis=2)
+        blocks = blocks.reshape(last - first, shape[1], form.over * blocks.shape[2])
+        tops = [_line(one, width, form.top) for one in parts.tops]
+        np.concatenate([*tops, blocks], axis=2, out=made[first:last])
     return made
 
 
-def _heads(numbers: Array, width: int, kind: np.dtype[np.generic]) -> Array:
+def _line(numbers: Array, width: int, element: ElementType) -> Array:
     """[columns, blocks] as bytes [panels, blocks, of a line]."""
-    filled = _whole(np.asarray(numbers, kind), width)
-    lines = filled.reshape(-1, width, filled.shape[1]).transpose(0, 2, 1)
-    return np.ascontiguousarray(lines).view(np.uint8)
+    return _lines(np.asarray(numbers, numpy_type(element)), width, numbers.shape[1])
 
 
 def _words(codes: Array, form: BlockForm) -> Array:
-    """[columns, depth] as words [columns, words]."""
-    several = codes.view(np.uint8).reshape(len(codes), -1, form.codes)
-    if form.bits == 8:
-        return np.ascontiguousarray(several).view("<u4")[..., 0]
-    both = (several[..., :4] & 15) | several[..., 4:] << 4
-    return np.ascontiguousarray(both).view("<u4")[..., 0]
+    """[columns, depth] as words [columns, words], unit by unit, and in each plane by plane."""
+    columns, found, shift = len(codes), list[Array](), 0
+    for bits in form.planes:
+        each = WORD // bits
+        several = (codes.view(np.uint8) >> shift & ((1 << bits) - 1)).reshape(columns, -1, form.unit // each, each)
+        words = np.zeros(several.shape[:-1], np.uint32)
+        for number in range(each):
+            words |= several[..., number].astype(np.uint32) << place_of(number, bits)
+        found.append(words)
+        shift += bits
+    return np.concatenate(found, axis=2).reshape(columns, -1)
 
 
-def _lines(words: Array, width: int, blocks: int) -> Array:
-    """Words [columns, words] as bytes [panels, blocks, lines of them]."""
-    filled = _whole(words, width)
-    lines = filled.reshape(-1, width, blocks, words.shape[1] // blocks).transpose(0, 2, 3, 1)
+def _lines(numbers: Array, width: int, blocks: int) -> Array:
+    """[columns, numbers] as bytes [panels, blocks, lines of them]."""
+    filled = np.pad(numbers, ((0, -len(numbers) % width), (0, 0)))
+    lines = filled.reshape(-1, width, blocks, numbers.shape[1] // blocks).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(lines).view(np.uint8).reshape(len(lines), blocks, -1)
-
-
-def _whole(rows: Array, width: int) -> Array:
-    """With zeros behind, so that there are whole panels."""
-    return np.pad(rows, ((0, -len(rows) % width), (0, 0)))
