@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from tract_cpu.kernels.attention import AttentionPlan
 from tract_cpu.plan import CpuPlan
+from tract_cpu.program.program import NativeStep
 from tract_llvm.isa import Isa
 
 from tract_core.data import DatumType
@@ -134,6 +136,24 @@ def test_few_queries(isa: Isa, queries: int, mask: Sequence[object] | None) -> N
         same(plan.spawn().run(arrays)[0], expected(forms, arrays))
     arrays[0][0, 0, 0, 3], arrays[1][1, 2, 4], arrays[2][1, 0, 5, 7] = np.nan, np.inf, -np.inf
     same(plan.spawn().run(arrays)[0], expected(forms, arrays))
+
+
+@pytest.mark.parametrize("mask", [None, (1, 1, 1, "K"), (2, 3, "Q", 1), (2, 1, "Q", "K"), (1, 1, 1, 1)], ids=str)
+def test_of_symbolic_queries_there_may_be_one(isa: Isa, mask: Sequence[object] | None) -> None:
+    """One is computed with vectors along its numbers, in the same kernel as many."""
+    facts = ["2,Q,3,64,f32", "2,K,3,64,f32", "2,K,3,64,f32"]
+    masked = None if mask is None else fact(mask, DatumType.F32)
+    plan = CpuPlan(wired(HEADS, facts, mask=masked, kind=DatumType.F32), isa)
+    kernels = [one.kernel for one in plan.steps if isinstance(one, NativeStep)]
+    assert [all(one.single) for one in kernels if isinstance(one, AttentionPlan)] == [True]
+    rng, state = np.random.default_rng(4), plan.spawn()
+    for queries, keys in ((1, 1), (1, 19), (2, 8), (1, 33), (9, 33), (0, 3), (1, 64)):
+        sizes = {"Q": queries, "K": keys}
+        arrays = [rng.standard_normal((2, size, 3, 64)).astype("f4") for size in (queries, keys, keys)]
+        if mask is not None:
+            shape = [sizes.get(str(one), one) for one in mask]
+            arrays.append(np.where(rng.integers(0, 4, shape) > 0, 0.25, -30).astype("f4"))
+        same(state.run(arrays)[0], expected(HEADS, arrays))
 
 
 def test_a_query_without_keys(isa: Isa) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tract_cpu.ahead.targets import SIMD128
-from tract_cpu.kernels.block_bytes import BlockBytesPlan, grouping_of_bytes
-from tract_cpu.kernels.block_matmul import FEW_ROWS, BlockMatMulPlan
-from tract_cpu.kernels.block_rows import BlockRowsPlan
+from tract_cpu.kernels.in_blocks.bytes import BlockBytesPlan, grouping_of_bytes
+from tract_cpu.kernels.in_blocks.matmul import FEW_ROWS, BlockMatMulPlan
+from tract_cpu.kernels.in_blocks.rows import BlockRowsPlan
 from tract_cpu.kernels.kernel import KernelPlan
 from tract_cpu.plan import CpuPlan
 from tract_cpu.program.program import NativeStep

@@ -11,6 +11,7 @@ from tract_llvm.language.types import ElementType
 
 from tract_core.compile.attention import AttentionAxes, Sizes, Terms, attention_behind, sizes_of_axes, wait_for_mix
 from tract_core.compile.groups import outlet_text
+from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel, TypedNode
@@ -114,6 +115,11 @@ def _query(known: CpuKnown, chain: Chain, axes: AttentionAxes) -> str | None:
     count = sizes[axes.alone[-1]] if axes.alone else 1
     if isinstance(count, int) and count * FEW < lanes:
         lengths = [sizes[name] if name else 1 for name in (axes.depth, axes.width)]
-        whole = [isinstance(size, int) and 0 < size <= MOST_VECTORS * lanes and size % lanes == 0 for size in lengths]
-        return "" if all(whole) and axes.terms[4][-1] == axes.width else None
+        whole = all(are_vectors(size, lanes) for size in lengths)
+        return "" if whole and axes.terms[4][-1] == axes.width else None
     return axes.alone[-1]
+
+
+def are_vectors(size: Dim, lanes: int) -> bool:
+    """Whether a size is some whole vectors, and not too many to be written out."""
+    return isinstance(size, int) and 0 < size <= MOST_VECTORS * lanes and size % lanes == 0

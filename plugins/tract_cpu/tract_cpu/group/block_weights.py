@@ -21,7 +21,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.start import GROUPS, Start
-from tract_cpu.kernels.block_weights import BlockForm
+from tract_cpu.kernels.in_blocks.weights import BlockForm
 from tract_cpu.program.block_weights import BlockWeights, Parts
 from tract_cpu.table import BLOCKS
 

@@ -25,6 +25,7 @@ from tract_llvm.language.values import Value
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.query import SingleQuery
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 from tract_cpu.kernels.sums import SMALL_TILES, Sums, Tile, tile_for
 
@@ -41,7 +42,8 @@ class AttentionPlan:
 
     ``along``: of each further operand, whether it moves along the queries (else, one element is for all of them).
     ``powers``: of a score and the largest one. ``result``: the type of what is written. ``batch``: loops around.
-    ``grouping``: how products are summed in groups.
+    ``grouping``: how products are summed in groups. ``single``: how many vectors a key and a value take, where one
+    query alone is computed as by `QueryPlan`; 0 where it is not.
     """
 
     tile: Tile
@@ -52,6 +54,12 @@ class AttentionPlan:
     result: ElementType
     batch: int
     grouping: DotGrouping | None = None
+    single: tuple[int, int] = (0, 0)
+
+    @property
+    def vectors(self) -> tuple[int, int, int]:
+        """Lanes of a vector; how many vectors a key and a value take, where they are whole vectors."""
+        return self.tile.lanes, *self.single
 
     @property
     def name(self) -> str:
@@ -138,6 +146,29 @@ class _Attention:
         self._read = k.variable(k.index(-1))
 
     def task(self, task: Value) -> None:
+        """The queries of one vector, or one that is alone."""
+        if not any(self.plan.single):
+            self._several(task)
+            return
+        with self.k.either(self.queries.equals(1)) as (one, several):
+            with one:
+                self._single(self._of_batch(task))
+            with several:
+                self._several(task)
+
+    def _single(self, place: _Place) -> None:
+        """One query, with vectors along its numbers and along the keys."""
+        k, lanes, strides = self.k, self.plan.tile.lanes, [stride for _, stride in self._further]
+        single = SingleQuery(self.plan, k, self.keys, (place.keys.row, place.values.row))
+
+        def further(first: Value, mask: Value) -> list[Value]:
+            places = [(k.lanes(lanes) + first) * stride for stride in strides]
+            return [memory.gather(at, mask) for memory, at in zip(place.further, places, strict=True)]
+
+        factors = place.queries.memory, place.keys.memory, place.values.memory
+        single.compute(factors, further, place.result.memory)
+
+    def _several(self, task: Value) -> None:
         """The queries of one vector."""
         k, lanes = self.k, self.plan.tile.lanes
         blocks = (self.queries + (lanes - 1)) // lanes

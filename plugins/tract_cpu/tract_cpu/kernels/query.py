@@ -7,7 +7,7 @@ come out side by side; keys and values are read once, where they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 from tract_llvm.elements.expressions import Expression, rounded
 from tract_llvm.language.buffers import Buffer
@@ -21,6 +21,9 @@ from tract_cpu.kernels.signature import Each, Memories, Memory, Signature, Size
 
 AT_ONCE: Final = 8
 """How many vectors are summed at once."""
+
+FurtherFn: TypeAlias = "Callable[[Value, Value], list[Value]]"
+"""``(first key, mask of those that there are) -> operands``, as vectors."""
 
 
 @frozen
@@ -51,6 +54,11 @@ class QueryPlan:
         return self.element.computed
 
     @property
+    def vectors(self) -> tuple[int, int, int]:
+        """Lanes of a vector; how many vectors a key and a value take."""
+        return self.lanes, self.depth, self.width
+
+    @property
     def signature(self) -> Signature:
         """What it is called with."""
         further = self.scores.inputs[1:]
@@ -68,37 +76,63 @@ class QueryPlan:
 
     def emit(self, k: Kernel) -> None:
         """Result = sum over j of share[j] * value[j]; share = softmax of scores(query * key[j], ...)."""
-        query = _Query(self, k)
-        with k.loop("task", k.end, k.begin) as task:
-            query.task(task)
-
-
-class _Query:
-    """The kernel while it is written. ``keys``: how many there are."""
-
-    def __init__(self, plan: QueryPlan, k: Kernel) -> None:
-        self.plan, self.k = plan, k
-        taken = plan.signature.taken(k)
-        self.keys = taken.size("keys")
-        self._query = taken.memory("query")
-        self._key, self._key_row = taken.memory("key"), taken.size("key_row")
-        self._value, self._value_row = taken.memory("value"), taken.size("value_row")
-        self._further = taken.memories("further")
-        self._result = taken.memory("result")
+        taken, lanes = self.signature.taken(k), self.lanes
+        single = SingleQuery(self, k, taken.size("keys"), (taken.size("key_row"), taken.size("value_row")))
+        tensors = [*(taken.memory(one) for one in ("query", "key", "value")), *taken.memories("further")]
         # For each loop around: its size, and how far query, keys, values, further operands and result move.
-        self._batch = [[one.size("size"), *one.sizes("strides")] for one in taken.each("batch")]
+        batch = [[one.size("size"), *one.sizes("strides")] for one in taken.each("batch")]
+        with k.loop("task", k.end, k.begin) as task:
+            number, places = task, [*tensors, taken.memory("result")]
+            for size, *strides in reversed(batch):
+                position = number % size
+                number = number // size
+                places = [place.at(position * stride) for place, stride in zip(places, strides, strict=True)]
+            query, keys, values, *others, result = places
+
+            def further(first: Value, mask: Value, others: Sequence[Buffer] = others) -> list[Value]:
+                pairs = zip(others, self.along, strict=True)
+                return [one.vector(first, lanes, mask) if along else one[0].splat(lanes) for one, along in pairs]
+
+            single.compute((query, keys, values), further, result)
+
+
+class SingleVectors(Protocol):
+    """What is decided of a single query: fields of `QueryPlan`."""
+
+    @property
+    def scores(self) -> Expression:
+        """What becomes of a product."""
+        ...
+
+    @property
+    def powers(self) -> Expression:
+        """Of a score and the largest one."""
+        ...
+
+    @property
+    def sums(self) -> ElementType:
+        """The type in which products are summed."""
+        ...
+
+    @property
+    def vectors(self) -> tuple[int, int, int]:
+        """Lanes of a vector; how many vectors a key and a value take."""
+        ...
+
+
+class SingleQuery:
+    """The attention of one query while it is written."""
+
+    def __init__(self, plan: SingleVectors, k: Kernel, keys: Value, rows: tuple[Value, Value]) -> None:
+        """``keys``: how many there are; ``rows``: how far apart keys are, and values."""
+        self.plan, self.k, self.keys = plan, k, keys
+        self._key_row, self._value_row = rows
+        self._lanes, self._depth, self._width = plan.vectors
         self._scores = k.scratch(plan.sums)
 
-    def task(self, task: Value) -> None:
-        """One query."""
-        k, lanes = self.k, self.plan.lanes
-        places = [self._query, self._key, self._value, *self._further, self._result]
-        number = task
-        for size, *strides in reversed(self._batch):
-            position = number % size
-            number = number // size
-            places = [place.at(position * stride) for place, stride in zip(places, strides, strict=True)]
-        query, keys, values, *further, result = places
+    def compute(self, factors: tuple[Buffer, Buffer, Buffer], further: FurtherFn, result: Buffer) -> None:
+        """Write the mixed values of a query. ``further``: gives the other operands of the scores of some keys."""
+        k, lanes, (query, keys, values) = self.k, self._lanes, factors
         largest = self._score(query, keys, further)
         total = k.variable(k.constant(0, self.plan.sums, lanes))
         with k.loop("power", self.keys, step=lanes) as key:
@@ -110,23 +144,21 @@ class _Query:
         share = where(whole.equals(0), whole, whole.like(1) / whole)  # it is 0 where there are no keys
         self._mix(values, share, result)
 
-    def _score(self, query: Buffer, keys: Buffer, further: Sequence[Buffer]) -> Value:
+    def _score(self, query: Buffer, keys: Buffer, further: FurtherFn) -> Value:
         """Write the scores, those of a vector of keys at once. Returns the largest one."""
-        k, plan, lanes = self.k, self.plan, self.plan.lanes
-        parts = [query.vector(place * lanes, lanes) for place in range(plan.depth)]
+        k, plan, lanes = self.k, self.plan, self._lanes
+        parts = [query.vector(place * lanes, lanes) for place in range(self._depth)]
         largest = k.variable(k.constant(float("-inf"), plan.sums, lanes))
         with k.loop("score", self.keys, step=lanes) as first:
             last, products = self.keys - 1, list[Value]()
             for lane in range(lanes):
                 row = keys.at(k.smaller(first + lane, last) * self._key_row)
                 found = row.vector(0, lanes) * parts[0]
-                for place in range(1, plan.depth):
+                for place in range(1, self._depth):
                     found = row.vector(place * lanes, lanes).times_plus(parts[place], found)
                 products.append(found)
             mask = k.mask(self.keys - first, lanes)
-            operands = [rounded(_summed(k, products), plan.scores.inputs[0])]
-            for memory, along in zip(further, plan.along, strict=True):
-                operands.append(memory.vector(first, lanes, mask) if along else memory[0].splat(lanes))
+            operands = [rounded(_summed(k, products), plan.scores.inputs[0]), *further(first, mask)]
             score = plan.scores.compute(operands)
             self._scores.put(first, score)
             largest.value = where(mask & (score > largest.value), score, largest.value)
@@ -134,10 +166,10 @@ class _Query:
 
     def _mix(self, values: Buffer, share: Value, result: Buffer) -> None:
         """Write the sum of the values, as many vectors at once as surely fit the registers."""
-        k, plan, lanes = self.k, self.plan, self.plan.lanes
-        zero = k.constant(0, plan.sums, lanes)
-        for first in range(0, plan.width, AT_ONCE):
-            sums = {place: k.variable(zero) for place in range(first, min(first + AT_ONCE, plan.width))}
+        k, lanes = self.k, self._lanes
+        zero = k.constant(0, self.plan.sums, lanes)
+        for first in range(0, self._width, AT_ONCE):
+            sums = {place: k.variable(zero) for place in range(first, min(first + AT_ONCE, self._width))}
             with k.loop("mix", self.keys) as key:
                 row, power = values.at(key * self._value_row), self._scores[key].splat(lanes)
                 for place, total in sums.items():

@@ -18,7 +18,7 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.draft.repeats import Repeated
-from tract_cpu.group.attention import Attention, sizes_of
+from tract_cpu.group.attention import Attention, are_vectors, sizes_of
 from tract_cpu.group.dots import Factor, grouping_for
 from tract_cpu.kernels.attention import AttentionPlan, attention_tile
 from tract_cpu.kernels.dots import GROUPED, DotGrouping
@@ -142,7 +142,8 @@ class _Placed:
         along = tuple(one.get(found.query, 0) != 0 for one in at[3:-1])
         expression, count = self.chain.expression, len(self.loops)
         grouping = self._grouping(isa)
-        plan = AttentionPlan(tile, self.element, expression, along, found.powers, self.result, count, grouping)
+        kinds = (self.element, expression, along, found.powers, self.result)
+        plan = AttentionPlan(tile, *kinds, count, grouping, self._single(tile.lanes))
         queries, keys = self.sizes[found.query], self.sizes[found.key]
         depth, width = (self.sizes[name] if name else 1 for name in (found.depth, found.width))
         rows = ((found.query, found.depth), (found.key, found.depth), (found.key, found.width))
@@ -168,6 +169,17 @@ class _Placed:
         if grouping is not None:
             scratch = scratch + ceil_div(keys, grouping.size) * width * GROUPED.bytes
         return NativeStep(plan, given, ceil_div(queries, tile.lanes), (), (), scratch)
+
+    def _single(self, lanes: int) -> tuple[int, int]:
+        """How many vectors keys and values take, where only a run knows whether there is one query; 0 for parts."""
+        found, (query, key, value, *_, result) = self.found, self.at
+        if not (found.depth and found.width) or isinstance(self.sizes[found.query], int):
+            return 0, 0
+        beside = [query[found.depth], key[found.depth], value[found.width], result[found.width]]
+        depth, width = self.sizes[found.depth], self.sizes[found.width]
+        if beside != [1] * 4 or not (are_vectors(depth, lanes) and are_vectors(width, lanes)):
+            return 0, 0
+        return int(depth) // lanes, int(width) // lanes
 
     def _grouping(self, isa: Isa) -> DotGrouping | None:
         """How products are summed in groups: where queries and keys are whole groups, and numbers lie side by side."""

@@ -31,9 +31,9 @@ from tract_cpu.group.dots import factor_of, grouping_for, tile_grouping_for
 from tract_cpu.group.einsum import Product
 from tract_cpu.group.groups import Gates, Products
 from tract_cpu.group.pairs import wire_pairs
-from tract_cpu.kernels.block_bytes import grouping_of_bytes
-from tract_cpu.kernels.block_matmul import TILES_AT_ONCE, BlockMatMulPlan, in_blocks
 from tract_cpu.kernels.dots import GROUPED, DotGrouping
+from tract_cpu.kernels.in_blocks.bytes import grouping_of_bytes
+from tract_cpu.kernels.in_blocks.matmul import TILES_AT_ONCE, BlockMatMulPlan, in_blocks
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.kernels.pack import PackPlan
 from tract_cpu.kernels.sums import Tile, tile_for
@@ -181,11 +181,14 @@ _Kinds = tuple[ElementType, ElementType, Expression, tuple[bool, ...], int]
 
 
 def _scratch(plan: MatMulPlan, rows: RowCut, tiles: Dim, lines: Dim, size: int) -> Dim:
-    """Bytes for packed blocks of the left matrix. ``size``: of a number."""
+    """Bytes for packed blocks of the left matrix, and an unpacked panel of the right one. ``size``: of a number."""
+    panel: Dim = lines * rows.tile.columns * size if isinstance(plan, BlockMatMulPlan) and plan.many else 0
+    if not plan.packs:
+        return panel
     if isinstance(plan, TilesPlan):
         return tiles * rows.tile.rows * packed_row(lines) * size
     height, length = (rows.tile.pitch, lines) if plan.turns else (rows.tile.rows, lines + 2 * CACHE_LINE // size)
-    return (tiles + len(rows.rests)) * height * length * size
+    return (tiles + len(rows.rests)) * height * length * size + panel
 
 
 @frozen
@@ -281,14 +284,7 @@ class _Product:
         along = tuple(stride != 0 for stride in column.strides[2:-1])
         if any(stride not in {0, 1} for stride in column.strides[2:-1]):
             return "an operand behind the product does not lie along the columns"
-        held = self.site.lowering.held_apart(right.element)
-        if is_one(row.size) and less_or_equal(depth.size * column.size * held.bytes, caches().second // 2) is not True:
-            held = right.element  # it is read once, from far away, where it had best be short
-        if self.blocks is not None:
-            view = self.site.lowering.block_panels(self.site.node.inputs[self.groups.right], tile.columns)
-            panels = _Panels(view.address, product(view.shape), view.element)
-        else:
-            panels = self._panels(tile, right, (column, depth, pair[0] if pair else StridedLoop(1, (0,))), held)
+        panels = self._panels(tile, right, (column, depth, pair[0] if pair else StridedLoop(1, (0,))), row.size)
         rows = whole_tiles(tile, row.size) if self.in_tiles else cut_rows(tile, row.size)
         count = ceil_div(column.size, tile.columns)
         cuts = self.blocks is None and self._sums_as_results()
@@ -324,9 +320,7 @@ class _Product:
             batch=[{"size": loop.size, "strides": [loop.strides[0], at, *loop.strides[2:]]} for loop, at in batch],
         )
         work = product([loop.size for loop in (*loops, row, column, depth)])
-        scratch = _scratch(plan, rows, tiles, lines, size) if plan.packs else 0
-        if isinstance(plan, BlockMatMulPlan) and plan.many:
-            scratch = scratch + depth.size * tile.columns * F32.bytes
+        scratch = _scratch(plan, rows, tiles, lines, size)
         tasks, results = count * ceil_div(rows.count, tiles), (result.storage,)
         self.site.add(NativeStep(plan, given, tasks, self.chain.nodes, results, scratch, work))
         return None
@@ -394,12 +388,16 @@ class _Product:
         """Whether numbers are converted as they are read, which is done for several at once as they are packed."""
         return self.site.lowering.held_apart(left.element) != left.element
 
-    def _panels(self, tile: Tile, right: View, loops: tuple[StridedLoop, ...], held: ElementType) -> _Panels:
+    def _panels(self, tile: Tile, right: View, loops: tuple[StridedLoop, ...], rows: Dim) -> _Panels:
         """The packed right matrices. Constants are packed now.
 
-        ``loops``: over columns, the summed axis, and pairs; ``held``: the type of what is in no groups.
+        ``loops``: over columns, the summed axis, and pairs; ``rows``: how many there are.
         """
+        if self.blocks is not None:
+            view = self.site.lowering.block_panels(self.site.node.inputs[self.groups.right], tile.columns)
+            return _Panels(view.address, product(view.shape), view.element)
         column, depth, pair = loops
+        held = self._held(right.element, rows, depth.size * column.size)
         lines, grouping = self._lines(depth.size), self.grouping
         each = ceil_div(column.size, tile.columns) * tile.columns * lines
         element, count = held if grouping is None else GROUPED, pair.size
@@ -430,6 +428,13 @@ class _Product:
         work = count * column.size * depth.size
         self.site.lowering.steps.append(NativeStep(plan, given, tasks, (), (storage,), work=work))
         return _Panels(Address(storage), each, element)
+
+    def _held(self, element: ElementType, rows: Dim, size: Dim) -> ElementType:
+        """The type of right factors that are in no groups. ``size``: how many of them there are."""
+        held = self.site.lowering.held_apart(element)
+        if is_one(rows) and less_or_equal(size * held.bytes, caches().second // 2) is not True:
+            return element  # they are read once, from far away, where they had best be short
+        return held
 
     def _lines(self, depth: Dim) -> Dim:
         """How many lines a panel has."""

@@ -1,4 +1,4 @@
-"""Weights in blocks that are part of a program, laid out in panels as `tract_cpu.kernels.block_weights` reads them."""
+"""Weights in blocks that are part of a program, in panels as `tract_cpu.kernels.in_blocks.weights` reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tract_llvm.language.types import ElementType, numpy_type
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import lasting
-from tract_cpu.kernels.block_weights import WORD, BlockForm, place_of
+from tract_cpu.kernels.in_blocks.weights import WORD, BlockForm, place_of
 
 _AT_ONCE: Final = 1 << 22
 """How many codes are taken apart at once, at the most: each takes a byte meanwhile."""

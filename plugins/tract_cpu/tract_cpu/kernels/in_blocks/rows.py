@@ -6,7 +6,7 @@ from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import F32, INDEX, U8, U64, ElementType
 
 from tract_core.frozen import frozen
-from tract_cpu.kernels.block_weights import BlockForm, BlockReader
+from tract_cpu.kernels.in_blocks.weights import BlockForm, BlockReader
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Memory, Signature, Size
 from tract_cpu.kernels.sums import Tile

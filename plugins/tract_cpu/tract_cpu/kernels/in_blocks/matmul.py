@@ -19,8 +19,8 @@ from tract_llvm.language.values import Value
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
-from tract_cpu.kernels.block_weights import GROUP, BlockForm, BlockReader
 from tract_cpu.kernels.dots import DotGrouping
+from tract_cpu.kernels.in_blocks.weights import GROUP, BlockForm, BlockReader
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import Factors, MatMulPlan, ProductWriter, TilePlace
 from tract_cpu.kernels.signature import Memory, Signature

@@ -1,0 +1,1 @@
+"""Kernels that read weights which lie in blocks of small integers."""
