@@ -11,8 +11,10 @@ from tract_cpu.kernels.in_blocks.bytes import BlockBytesPlan, grouping_of_bytes
 from tract_cpu.kernels.in_blocks.matmul import FEW_ROWS, BlockMatMulPlan
 from tract_cpu.kernels.in_blocks.rows import BlockRowsPlan
 from tract_cpu.kernels.kernel import KernelPlan
+from tract_cpu.kernels.map import MapPlan
+from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.plan import CpuPlan
-from tract_cpu.program.program import NativeStep
+from tract_cpu.program.program import HostStep, NativeStep
 from tract_cpu.target import Rounding
 from tract_llvm.isa import ISAS, Isa, of_this_machine, portable
 
@@ -26,6 +28,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add
 from tract_core.ops.blocks import FORMATS, UnpackBlocks
 from tract_core.ops.einsum import EinSum
+from tract_core.ops.elementwise import Neg
 from tract_core.ops.gather import Gather
 from tract_core.ops.quantize import DequantizeLinear
 from tract_core.ops.wiring import wire_binary
@@ -94,6 +97,16 @@ def test_products_are_those_of_unpacked_weights(isa: Isa, form: str) -> None:
     for rows in ROWS:
         x = np.random.default_rng(rows).standard_normal((rows, depth)).astype("f4")
         assert_near(state.run([x])[0], x, numbers(form, packed))
+
+
+@pytest.mark.parametrize("bytes_", [False, True])
+def test_a_row_does_not_depend_on_the_few_beside_it(bytes_: bool) -> None:
+    model, _ = product("q4_0", blocks("q4_0", 37, 3), "S,96,f32")
+    state, x = CpuPlan(model, OWN, rounding=Rounding(bytes=bytes_)).spawn(), np.random.default_rng(5)
+    rows = x.standard_normal((FEW_ROWS - 1, 96)).astype("f4")
+    alone = np.concatenate([state.run([rows[one : one + 1]])[0] for one in range(len(rows))])
+    for count in range(2, FEW_ROWS):
+        np.testing.assert_array_equal(state.run([rows[:count]])[0], alone[:count])
 
 
 @pytest.mark.parametrize("rows", [1, 3, FEW_ROWS, 200])
@@ -172,6 +185,20 @@ def test_an_index_outside_is_refused(index: int) -> None:
     assert [type(one) for one in kernels(plan)] == [BlockRowsPlan]
     with pytest.raises(RunError, match=f"node 'rows' .Gather.: index {index} is outside axis 0, which has size 21"):
         plan.spawn().run([np.array([index])])
+
+
+def test_what_no_product_reads_is_unpacked_once() -> None:
+    packed = blocks("q4_0", 8, 2)
+    model, weights = product("q4_0", packed, "1,64,f32")
+    (turned,) = model.wire_node("negative", Neg(), [weights])
+    model.set_outputs([*model.outputs, turned])
+    plan = CpuPlan(model, OWN)
+    assert {type(one) for one in kernels(plan)} == {MatMulPlan, MapPlan}
+    assert not [step for step in plan.steps if isinstance(step, HostStep)]
+    x = np.ones((1, 64), "f4")
+    sums, negative = plan.spawn().run([x])
+    np.testing.assert_array_equal(negative, -numbers("q4_0", packed).astype("f4"))
+    assert_near(sums, x, numbers("q4_0", packed))
 
 
 def test_who_looks_at_them_sees_their_numbers() -> None:

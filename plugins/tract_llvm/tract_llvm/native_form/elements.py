@@ -10,17 +10,16 @@ from typing import Final
 
 from tract_core.data import Constant, DatumType
 from tract_core.model.const import Const
-from tract_core.model.graph import InletId, OutletId
+from tract_core.model.graph import OutletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode, evaluate_values
 from tract_core.ops.binary import Add, Binary, Mul, Sub
-from tract_core.ops.einsum import EinSum
-from tract_core.ops.gather import Gather
 from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
 from tract_core.ops.wiring import wire_one, wire_unsqueeze
 from tract_core.rules.pattern import produced_by
 from tract_llvm.llvm_only.on_steps import Dequantize, OfDequantized, Quantize
+from tract_llvm.native_form.native_form import reads_blocks
 
 _INTEGERS: Final = (DatumType.U8, DatumType.I8, DatumType.U16, DatumType.I16, DatumType.I32)
 """The types that quantised tensors are stored in here."""
@@ -29,17 +28,12 @@ _INTEGERS: Final = (DatumType.U8, DatumType.I8, DatumType.U16, DatumType.I16, Da
 @rewrites(DequantizeLinear)
 def unpacked(model: TypedModel, node: TypedNode, op: DequantizeLinear) -> ModelPatch | None:
     """DequantizeLinear of constants, from which no product took the integers, or may read them in blocks -> `Const`"""
-    if op.block and all(_reads_blocks(model, inlet) for inlet in model.outlet(OutletId(node.id)).successors):
+    if op.block and all(reads_blocks(model, inlet) for inlet in model.outlet(OutletId(node.id)).successors):
         return None
     values = [model.outlet_fact(outlet).value for outlet in node.inputs]
     arrays = [one for one in values if isinstance(one, Constant)]
     found = evaluate_values(model.registry, op, arrays) if len(arrays) == len(values) else None
     return ModelPatch.replace_op(model, node, Const(found), inputs=()) if isinstance(found, Constant) else None
-
-
-def _reads_blocks(model: TypedModel, inlet: InletId) -> bool:
-    """Whether it is a product, or a look-up, which need not have all numbers in memory."""
-    return isinstance(model.nodes[inlet.node].op, EinSum | Gather)
 
 
 @rewrites(QuantizeLinear, DequantizeLinear)

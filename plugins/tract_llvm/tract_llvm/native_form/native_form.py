@@ -8,11 +8,13 @@ from typing import Any, Final
 from tract_core.data import DatumType
 from tract_core.model.bodies import OpWithBodies, bodies_of, map_bodies
 from tract_core.model.declutter import rewrite_by
+from tract_core.model.graph import InletId
 from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import ANY_OP, Rewriter, RuleSet, rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import EinSum
+from tract_core.ops.gather import Gather
 from tract_llvm.native_form.table import RULES
 
 _BYTES: Final = (DatumType.U8, DatumType.I8)
@@ -76,3 +78,8 @@ def _is_quantised(model: TypedModel) -> bool:
     """Whether a tensor in it is of bytes, or an operator gives quantised sums."""
     bytes_ = any(outlet.fact.datum_type in _BYTES for node in model.nodes for outlet in node.outputs)
     return bytes_ or any(isinstance(node.op, Conv | EinSum) and node.op.q_output is not None for node in model.nodes)
+
+
+def reads_blocks(model: TypedModel, inlet: InletId) -> bool:
+    """Whether it is a product, or a look-up, which need not have all numbers of weights in memory."""
+    return isinstance(model.nodes[inlet.node].op, EinSum | Gather)

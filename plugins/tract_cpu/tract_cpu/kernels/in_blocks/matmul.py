@@ -32,11 +32,14 @@ FEW_ROWS: Final = 8
 TILES_AT_ONCE: Final = 32
 """For so many tiles of rows a panel is unpacked once: beside their products, that takes no time."""
 
-_HEIGHTS: Final = (4, 2, 1)
-"""How many of few rows are multiplied at once."""
+_HEIGHTS: Final = (2, 1)
+"""How many of few rows are multiplied at once: as many as registers hold sums of."""
 
-_CHAINS: Final = 4
-"""How many sums are under way at once: as many as registers hold beside words and codes."""
+_HEIGHTS_OF_BYTES: Final = (4, 2, 1)
+"""The same of rows as bytes."""
+
+_CHAINS: Final = 2
+"""How many sums of a block each row and column has. Always as many, so that no row depends on how many there are."""
 
 
 BYTES: Final = (Memory("bytes", I8), Memory("scales", F32), Memory("sums", F32))
@@ -105,8 +108,8 @@ class _InBlocks(ProductWriter):
 
     def _few(self, rows: Value, at: TilePlace) -> None:
         k, begin = self.k, self.k.index(0)
-        heights = [one for one in _HEIGHTS if one <= self.plan.tile.rows]
-        for height in heights:
+        heights = _HEIGHTS if self._grouping is None else _HEIGHTS_OF_BYTES
+        for height in [one for one in heights if one <= self.plan.tile.rows]:
             end = rows - (rows - begin) % height
             with k.loop(f"few{height}", end, begin, height) as row:
                 if self._grouping is not None:
@@ -129,12 +132,11 @@ class _InBlocks(ProductWriter):
     def _sums_of_codes(self, height: int, left: Factors, panel: Buffer) -> list[list[Value]]:
         """The sums of a tile, by rows and vectors: codes are multiplied, and the sum of a block is scaled."""
         k, tile, form = self.k, self.plan.tile, self._form
-        chains = max(_CHAINS // (height * tile.vectors), 1)
         nothing = k.constant(0, F32, tile.lanes)
         totals = [[k.variable(nothing) for _ in range(tile.vectors)] for _ in range(height)]
         with k.loop("block", self._deep) as block:
             reader = self._reader(panel, block)
-            sums = [[[k.variable(nothing) for _ in row] for row in totals] for _ in range(chains)]
+            sums = [[[k.variable(nothing) for _ in row] for row in totals] for _ in range(_CHAINS)]
             factors = [k.variable(nothing) for _ in range(height)]
             with k.loop("unit", form.length // form.unit) as number:
                 units, step = reader.units(number), block * form.length + number * form.unit
@@ -142,17 +144,15 @@ class _InBlocks(ProductWriter):
                     columns = reader.codes(units, one)
                     for row in range(height):
                         factor = left.one(row, step + one).splat(tile.lanes)
-                        for total, column in zip(sums[one % chains][row], columns, strict=True):
+                        for total, column in zip(sums[one % _CHAINS][row], columns, strict=True):
                             total.value = factor.times_plus(column, total.value)
                         if form.offset is not None:
                             factors[row].value = factors[row].value + factor
-            values = [[[one.value for one in row] for row in chain] for chain in sums]
-            while len(values) > 1:
-                values = [added(a, b) for a, b in zip(values[::2], values[1::2], strict=True)]
+            values = added(*([[one.value for one in row] for row in chain] for chain in sums))
             scales, offsets = reader.scales_of_codes(), reader.offsets()
             for row, line in enumerate(totals):
                 for v, total in enumerate(line):
-                    total.value = values[0][row][v].times_plus(scales[v], total.value)
+                    total.value = values[row][v].times_plus(scales[v], total.value)
                     if offsets is not None:
                         total.value = factors[row].value.times_plus(offsets[v], total.value)
         return [[total.value for total in row] for row in totals]
