@@ -144,7 +144,7 @@ FOLDERS = {
     "Core ML": ["Manifest.json", "Data"],
     "model of Core ML": ["coremldata.bin", "model.espresso.net"],
     "checkpoint": ["checkpoint", "model-1.index", "model-1.data-00000-of-00001"],
-    "transformers": ["config.json", "model.safetensors", "tokenizer.json"],
+    "transformers": ["config.json", "model-00001-of-00002.safetensors", "tokenizer.json"],
     "of transformers": ["config.json", "pytorch_model-00001-of-00002.bin"],
     "adapter": ["adapter_config.json", "adapter_model.safetensors"],
     "diffusers": ["model_index.json", "unet", "vae"],

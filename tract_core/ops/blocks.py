@@ -8,7 +8,25 @@ from typing import ClassVar, Final
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.data.blocks import Q4_0, Q8_1, BlockFormat
+from tract_core.data.blocks import (
+    BF16,
+    F16,
+    IQ4_NL,
+    IQ4_XS,
+    MXFP4,
+    Q2_K,
+    Q3_K,
+    Q4_0,
+    Q4_1,
+    Q4_K,
+    Q5_0,
+    Q5_1,
+    Q5_K,
+    Q6_K,
+    Q8_0,
+    Q8_1,
+    BlockFormat,
+)
 from tract_core.dims import Dim
 from tract_core.errors import FactError
 from tract_core.frozen import frozen
@@ -21,14 +39,20 @@ from tract_core.plugins.tables import Rows
 
 ROWS = Rows()
 
-FORMATS: Final[Mapping[str, BlockFormat]] = {form.name: form for form in (Q4_0, Q8_1)}
+_PLAIN: Final = (Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1)
+_NESTED: Final = (Q2_K, Q3_K, Q4_K, Q5_K, Q6_K)
+_CODED: Final = (IQ4_NL, IQ4_XS, MXFP4)
+_NARROW: Final = (F16, BF16)
+
+FORMATS: Final[Mapping[str, BlockFormat]] = {form.name: form for form in (*_PLAIN, *_NESTED, *_CODED, *_NARROW)}
+"""Every format, by its name."""
 
 
 @frozen
 class UnpackBlocks(TypedOp):
     """The numbers that blocks stand for: bytes [..., n, size of a block] -> floats [..., n * length of a block].
 
-    ``form``: the name of the format, ``q4_0`` or ``q8_1``. ``to``: the type of the floats.
+    ``form``: the name of the format, one of `FORMATS`. ``to``: the type of the floats.
     """
 
     form: str
@@ -48,7 +72,7 @@ class UnpackBlocks(TypedOp):
         return (TypedFact.of(self.to, (*packed.shape[:-2], packed.shape[-2] * form.length)),)
 
 
-_KNOWN: Final = " and ".join(FORMATS)
+_KNOWN: Final = ", ".join(FORMATS)
 
 
 @ROWS.row(REFERENCE, UnpackBlocks)

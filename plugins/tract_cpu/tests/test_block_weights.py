@@ -294,3 +294,24 @@ def test_what_is_not_finite_has_no_finite_sum_as_bytes(strange: float) -> None:
     (found,) = CpuPlan(model, ROUNDS, rounding=Rounding(bytes=True)).spawn().run([x])
     assert not np.isfinite(found[0]).any()
     assert_near(found[1:], x[1:], numbers("q4_0", packed))
+
+
+@pytest.mark.parametrize("isa", SETS, ids=lambda one: one.name)
+@pytest.mark.parametrize("form", ["f16", "bf16"])
+def test_weights_in_narrow_floats_are_widened_as_they_are_read(isa: Isa, form: str) -> None:
+    """Where they are many and there may be one row; and so are rows of them that are looked up."""
+    random = np.random.default_rng(6)
+    narrow = random.standard_normal((300, 520)).astype(DatumType[form.upper()].numpy)
+    model, weights = product(form, narrow.view(np.uint8).reshape(300, 520, 2), "S,520,f32")
+    indices = model.add_source("i", parse_typed_fact("N,i64", model.symbols))
+    model.set_outputs([*model.outputs, *model.wire_node("rows", Gather(0), [weights, indices])])
+    plan, w = CpuPlan(model, isa), narrow.astype("f8")
+    (kernel,) = [one for one in kernels(plan) if isinstance(one, MatMulPlan)]
+    assert kernel.right.name == form
+    for rows in (1, 2, 9, 0):
+        x, index = random.standard_normal((rows, 520)).astype("f4"), random.integers(-300, 300, rows)
+        sums, found = plan.spawn().run([x, index])
+        assert_near(sums, x, w)
+        np.testing.assert_array_equal(found, w[index].astype("f4"))
+    with pytest.raises(RunError, match="index 300 is outside axis 0, which has size 300"):
+        plan.spawn().run([x, np.array([300])])

@@ -7,10 +7,12 @@ import pytest
 
 import tract_core as tract
 from tract_core.data.blocks import encode_q4_0
+from tract_core.errors import ModelWarning
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
+from tract_core.ops.blocks import FORMATS, UnpackBlocks
 from tract_core.ops.einsum import EinSum
 
 RNG = np.random.default_rng(7)
@@ -89,8 +91,40 @@ def test_a_variable_of_more_axes_and_one_that_does_not_fit(tmp_path) -> None:
     path.write_text(text.replace("shape = [6, 64]", "shape = [2, 3, 64]").replace('"mk,nk->mn"', '"mk,gnk->mgn"'))
     (y,) = tract.load(tmp_path / "m").into_runnable().run([X])
     (flat,) = model.into_runnable().run([X])
-    np.testing.assert_allclose(y.to_numpy().reshape(3, 6), flat.to_numpy(), rtol=1e-6)
+    np.testing.assert_allclose(y.to_numpy().reshape(3, 6), flat.to_numpy(), rtol=1e-5, atol=1e-5)
     for shape in ("[6, 32]", "[64, 6]"):
         path.write_text(text.replace("shape = [6, 64]", f"shape = {shape}"))
         with pytest.raises(tract.errors.CorruptModel, match="in blocks of 32, the graph wants"):
             tract.load(tmp_path / "m")
+
+
+def test_formats_that_archives_do_not_have_are_written_as_floats(tmp_path) -> None:
+    graph = TypedModel()
+    x = graph.add_source("x", parse_typed_fact("B,32,f32", graph.symbols))
+    packed = np.random.default_rng(1).integers(0, 60, (5, 1, FORMATS["q5_1"].size), np.uint8)
+    (weights,) = graph.wire_node("w", UnpackBlocks("q5_1"), [graph.add_const("blocks", packed)])
+    graph.set_outputs(graph.wire_node("y", EinSum(AxesMapping.parse("mk,nk->mn"), tract.DatumType.F32), [x, weights]))
+    model = tract.Model.from_typed(graph)
+    with pytest.warns(ModelWarning, match="in blocks of q5_1 are written as f32: archives have no such blocks"):
+        model.save(tmp_path / "m.nnef")
+    assert (tmp_path / "m.nnef" / "w.dat").stat().st_size == 128 + 5 * 32 * 4
+    found = tract.load(tmp_path / "m.nnef")
+    assert operators(found) == ["EinSum"]
+    (y,), (want,) = (one.into_runnable().run([X[:, :32]]) for one in (found, model))
+    np.testing.assert_allclose(y.to_numpy(), want.to_numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["f16", "bf16"])
+def test_floats_of_16_bits_are_written_as_they_are(form, tmp_path) -> None:
+    graph = TypedModel()
+    x = graph.add_source("x", parse_typed_fact("B,32,f32", graph.symbols))
+    stored = RNG.standard_normal((5, 32)).astype(tract.DatumType[form.upper()].numpy)
+    packed = graph.add_const("blocks", stored[..., None].view(np.uint8))
+    (weights,) = graph.wire_node("w", UnpackBlocks(form), [packed])
+    graph.set_outputs(graph.wire_node("y", EinSum(AxesMapping.parse("mk,nk->mn"), tract.DatumType.F32), [x, weights]))
+    model = tract.Model.from_typed(graph)
+    model.save(tmp_path / "m.nnef")
+    assert (tmp_path / "m.nnef" / "w.stored.dat").stat().st_size == 128 + 5 * 32 * 2
+    (y,) = tract.load(tmp_path / "m.nnef").into_runnable().run([X[:, :32]])
+    wanted = X[:, :32].astype(np.float64) @ stored.astype(np.float64).T
+    np.testing.assert_allclose(y.to_numpy(), wanted, rtol=1e-5, atol=1e-5)

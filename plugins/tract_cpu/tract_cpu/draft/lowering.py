@@ -80,6 +80,8 @@ class Lowering(CpuKnown):
         """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
         self.block_weights: dict[OutletId, BlockWeights] = {}
         """Weights in blocks, which are nowhere unpacked: products read them so."""
+        self.narrow_weights: dict[OutletId, Array] = {}
+        """Weights in narrow floats, which are nowhere widened: products and look-ups read them so."""
         self.bytes_of_rows: dict[Any, Any] = {}
         """Rows that were rounded to bytes for products with such weights: what these are told of them."""
         self.repeated: dict[OutletId, Repeated] = {}
@@ -185,6 +187,12 @@ class Lowering(CpuKnown):
         constants.append(once)
         found = View.contiguous(Storage(Kind.CONSTANT, len(constants) - 1), element, once.shape)
         return found if once is array else found.stretched(array.shape)
+
+    def known_constant(self, array: Array) -> View:
+        """The same, of elements that native code knows."""
+        found = self.constant(array)
+        assert found is not None  # the callers asked
+        return found
 
     def made(self, shape: Sequence[Dim], element: ElementType, make: Callable[[Array], Array], source: Array) -> View:
         """An array that is part of the program, which another thread makes of one of the model; its shape and type.

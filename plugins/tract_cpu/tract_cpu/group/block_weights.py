@@ -22,7 +22,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.start import GROUPS, Start
 from tract_cpu.kernels.in_blocks.weights import BlockForm
-from tract_cpu.program.block_weights import BlockWeights, Parts
+from tract_cpu.program.block_weights import BlockParts, BlockWeights, NarrowWeights
 from tract_cpu.table import BLOCKS
 
 ROWS = Rows()
@@ -30,9 +30,9 @@ ROWS = Rows()
 
 @frozen
 class Packed(CpuGroup):
-    """Weights that nobody unpacks but the products that read them."""
+    """Weights that nobody unpacks but the products and look-ups that read them."""
 
-    weights: BlockWeights
+    weights: BlockWeights | NarrowWeights
 
 
 @ROWS.row(GROUPS, UnpackBlocks)
@@ -87,14 +87,16 @@ def _multiplies(start: Start, reader: TypedNode, slot: int, axis: int) -> bool:
 
 
 @ROWS.row(BLOCKS, UnpackBlocks)
-def blocks_of_files(op: UnpackBlocks, packed: Array) -> BlockWeights | None:
+def blocks_of_files(op: UnpackBlocks, packed: Array) -> BlockWeights | NarrowWeights | None:
     """Those of ggml."""
+    if op.form in _NARROW and packed.ndim == 3 and packed.size:
+        return NarrowWeights(packed.reshape(len(packed), -1).view(_NARROW[op.form]))
     found = _OF_FILES.get(op.form)
     if found is None or packed.ndim != 3 or not packed.size:
         return None
     form, parts = found
 
-    def part(first: int, last: int) -> Parts:
+    def part(first: int, last: int) -> BlockParts:
         return parts(np.ascontiguousarray(packed[first:last]))
 
     return BlockWeights(form, packed.shape[0], packed.shape[1] * form.length * form.over, packed, part)
@@ -116,28 +118,28 @@ def _fifth_bits(blocks: Array, start: int) -> Array:
     return bits.reshape(len(blocks), -1) << 4
 
 
-def _q4_0(blocks: Array) -> Parts:
-    return Parts(_nibbles(blocks, 2) ^ np.uint8(8), (_halves(blocks, 0),))  # 8 less, as four bits
+def _q4_0(blocks: Array) -> BlockParts:
+    return BlockParts(_nibbles(blocks, 2) ^ np.uint8(8), (_halves(blocks, 0),))  # 8 less, as four bits
 
 
-def _q4_1(blocks: Array) -> Parts:
-    return Parts(_nibbles(blocks, 4), (_halves(blocks, 0), _halves(blocks, 2)))
+def _q4_1(blocks: Array) -> BlockParts:
+    return BlockParts(_nibbles(blocks, 4), (_halves(blocks, 0), _halves(blocks, 2)))
 
 
-def _q5_0(blocks: Array) -> Parts:
-    return Parts(_nibbles(blocks, 6) | _fifth_bits(blocks, 2), (_halves(blocks, 0),))
+def _q5_0(blocks: Array) -> BlockParts:
+    return BlockParts(_nibbles(blocks, 6) | _fifth_bits(blocks, 2), (_halves(blocks, 0),))
 
 
-def _q5_1(blocks: Array) -> Parts:
-    return Parts(_nibbles(blocks, 8) | _fifth_bits(blocks, 4), (_halves(blocks, 0), _halves(blocks, 2)))
+def _q5_1(blocks: Array) -> BlockParts:
+    return BlockParts(_nibbles(blocks, 8) | _fifth_bits(blocks, 4), (_halves(blocks, 0), _halves(blocks, 2)))
 
 
-def _q8_0(blocks: Array) -> Parts:
-    return Parts(blocks[..., 2:].reshape(len(blocks), -1), (_halves(blocks, 0),))
+def _q8_0(blocks: Array) -> BlockParts:
+    return BlockParts(blocks[..., 2:].reshape(len(blocks), -1), (_halves(blocks, 0),))
 
 
-def _q8_1(blocks: Array) -> Parts:
-    return Parts(blocks[..., 4:].reshape(len(blocks), -1), (_halves(blocks, 0),))
+def _q8_1(blocks: Array) -> BlockParts:
+    return BlockParts(blocks[..., 4:].reshape(len(blocks), -1), (_halves(blocks, 0),))
 
 
 def _small_scales(blocks: Array, start: int) -> tuple[Array, Array]:
@@ -148,27 +150,30 @@ def _small_scales(blocks: Array, start: int) -> tuple[Array, Array]:
     return scales.reshape(len(blocks), -1), minima.reshape(len(blocks), -1)
 
 
-def _q4_k(blocks: Array) -> Parts:
+def _q4_k(blocks: Array) -> BlockParts:
     codes = _nibbles(blocks, 16, 64)
-    return Parts(codes, _small_scales(blocks, 4), (_halves(blocks, 0), -_halves(blocks, 2)))
+    return BlockParts(codes, _small_scales(blocks, 4), (_halves(blocks, 0), -_halves(blocks, 2)))
 
 
-def _q5_k(blocks: Array) -> Parts:
+def _q5_k(blocks: Array) -> BlockParts:
     high = blocks[..., 16:48, None] >> np.arange(8, dtype=np.uint8) & 1  # a bit of each of eight blocks
     codes = _nibbles(blocks, 48, 64) | np.moveaxis(high, -1, -2).reshape(len(blocks), -1) << 4
-    return Parts(codes, _small_scales(blocks, 4), (_halves(blocks, 0), -_halves(blocks, 2)))
+    return BlockParts(codes, _small_scales(blocks, 4), (_halves(blocks, 0), -_halves(blocks, 2)))
 
 
-def _q6_k(blocks: Array) -> Parts:
+def _q6_k(blocks: Array) -> BlockParts:
     low, high = blocks[..., :128].reshape(*blocks.shape[:-1], 2, 64), blocks[..., 128:192]
     high = high.reshape(*blocks.shape[:-1], 2, 1, 32) >> np.arange(0, 8, 2, dtype=np.uint8)[:, None] & 3
     both = np.stack([low & 15, low >> 4], axis=-2).reshape(*blocks.shape[:-1], 2, 4, 32)
     codes = (both | high << 4).reshape(len(blocks), -1)
     scales = np.ascontiguousarray(blocks[..., 192:208]).view(np.int8).reshape(len(blocks), -1)
-    return Parts(codes, (scales,), (_halves(blocks, 208),))
+    return BlockParts(codes, (scales,), (_halves(blocks, 208),))
 
 
-_OF_FILES: Final[Mapping[str, tuple[BlockForm, Callable[[Array], Parts]]]] = {
+_NARROW: Final = {"f16": np.dtype("<f2"), "bf16": DatumType.BF16.numpy}
+"""Formats whose blocks are just floats."""
+
+_OF_FILES: Final[Mapping[str, tuple[BlockForm, Callable[[Array], BlockParts]]]] = {
     "q4_0": (BlockForm(4, 8, 32, F16), _q4_0),
     "q4_1": (BlockForm(4, 0, 32, F16, F16), _q4_1),
     "q5_0": (BlockForm(5, 16, 32, F16), _q5_0),
@@ -198,12 +203,12 @@ def blocks_of_onnx(op: DequantizeLinear, x: Array, scale: Array, zero: Array) ->
     if depth % op.block or op.block % form.unit:
         return None
 
-    def part(first: int, last: int) -> Parts:
+    def part(first: int, last: int) -> BlockParts:
         codes, scale, zero = (one[first:last] for one in turned)
         numbers = (codes.astype(np.int16) - (middle if centred else 0)).astype(np.uint8)
         if centred:
-            return Parts(numbers, (scale,))
-        return Parts(numbers, (scale, -scale.astype(np.float32) * zero.astype(np.float32)))
+            return BlockParts(numbers, (scale,))
+        return BlockParts(numbers, (scale, -scale.astype(np.float32) * zero.astype(np.float32)))
 
     return BlockWeights(form, columns, depth, x, part)
 

@@ -21,6 +21,7 @@ from tract_cpu.kernels.in_blocks.matmul import BYTES
 from tract_cpu.kernels.in_blocks.rows import BlockRowsPlan
 from tract_cpu.kernels.sums import tile_for
 from tract_cpu.program.arguments import Given, arguments
+from tract_cpu.program.block_weights import NarrowWeights
 from tract_cpu.program.program import STATUS, NativeStep, ViewStep
 from tract_cpu.table import KINDS
 
@@ -31,7 +32,11 @@ ROWS = Rows()
 def lower_packed(site: Site) -> None:
     """Nothing is computed until somebody reads them."""
     assert isinstance(site.group, Packed), "as the table says"
-    site.lowering.block_weights[site.outlet] = site.group.weights
+    weights = site.group.weights
+    if isinstance(weights, NarrowWeights):
+        site.lowering.narrow_weights[site.outlet] = weights.array
+    else:
+        site.lowering.block_weights[site.outlet] = weights
     site.lowering.steps.append(ViewStep((site.node.node,), ()))
 
 

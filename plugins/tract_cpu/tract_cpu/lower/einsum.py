@@ -65,14 +65,15 @@ def lower_einsum(op: EinSum, site: Site) -> str | None:
     lowering, axes = site.lowering, site.group.axes
     chain, views = placed(site, near(lowering)), _stretched(op, site)
     shape = dict(zip(op.axes.outputs[0], lowering.model.outlet_fact(site.outlet).shape, strict=True))
-    blocks = lowering.block_weights.get(site.node.inputs[axes.right])
+    right_at = site.node.inputs[axes.right]
+    blocks = lowering.block_weights.get(right_at)
     left, right = (factor_of(lowering, site.node.inputs[slot]) for slot in (axes.left, axes.right))
     sums, known = chain.expression.inputs[0].computed, site.array(axes.right) is not None
     tiles = tile_grouping_for(site.isa, left, right, sums) if known and _pays_in_tiles(axes, shape) else None
     grouping = tiles or grouping_for(site.isa, left, right, sums, few=_has_few_rows(axes, shape))
     product_of = _Product(site, op, axes, chain, shape, grouping, in_tiles=tiles is not None, blocks=blocks)
     why = product_of.lower(views)
-    if why is None or blocks is not None:
+    if why is None or blocks is not None or right_at in lowering.narrow_weights:
         return why
     return product_of.lower([_arranged(site, op, axes, slot, view) for slot, view in enumerate(views)])
 
@@ -133,9 +134,10 @@ def _stretched(op: EinSum, site: Site) -> list[View]:
 
 
 def _factor_at(lowering: Lowering, outlet: OutletId) -> View:
-    """Where a factor is; of one in blocks, which is nowhere unpacked, its shape."""
-    blocks = lowering.block_weights.get(outlet)
-    if blocks is None:
+    """Where a factor is, in its own type; of one in blocks, which is nowhere unpacked, its shape."""
+    if outlet in lowering.narrow_weights:
+        return lowering.known_constant(lowering.narrow_weights[outlet])
+    if outlet not in lowering.block_weights:
         return lowering.known_view(outlet)
     return View.contiguous(NOWHERE, F32, tuple(lowering.model.outlet_fact(outlet).shape))
 
@@ -401,7 +403,7 @@ class _Product:
         lines, grouping = self._lines(depth.size), self.grouping
         each = ceil_div(column.size, tile.columns) * tile.columns * lines
         element, count = held if grouping is None else GROUPED, pair.size
-        if self.site.array(self.groups.right) is not None and all(isinstance(one, int) for one in (each, count)):
+        if self._is_constant() and all(isinstance(one, int) for one in (each, count)):
             matrices = self._matrices(
                 right, (count, depth.size, column.size), (pair.strides[0], depth.strides[1], column.strides[1])
             )
@@ -429,11 +431,18 @@ class _Product:
         self.site.lowering.steps.append(NativeStep(plan, given, tasks, (), (storage,), work=work))
         return _Panels(Address(storage), each, element)
 
+    def _is_constant(self) -> bool:
+        """Whether the right matrix is one of the model."""
+        outlet = self.site.node.inputs[self.groups.right]
+        return self.site.array(self.groups.right) is not None or outlet in self.site.lowering.narrow_weights
+
     def _held(self, element: ElementType, rows: Dim, size: Dim) -> ElementType:
         """The type of right factors that are in no groups. ``size``: how many of them there are."""
         held = self.site.lowering.held_apart(element)
-        if is_one(rows) and less_or_equal(size * held.bytes, caches().second // 2) is not True:
-            return element  # they are read once, from far away, where they had best be short
+        outlet = self.site.node.inputs[self.groups.right]
+        may_be_one = is_one(rows) or (not isinstance(rows, int) and outlet in self.site.lowering.narrow_weights)
+        if may_be_one and less_or_equal(size * held.bytes, caches().second // 2) is not True:
+            return element  # they may be read once, from far away, where they had best be short
         return held
 
     def _lines(self, depth: Dim) -> Dim:

@@ -15,6 +15,7 @@ from tract_core.dims import Dim, ceil_div, product
 from tract_core.frozen import frozen
 from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.plugins.tables import Rows
+from tract_cpu.draft.copies import convert_step
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.kernels.gather import PLACES, IndexedPlan
 from tract_cpu.kernels.runs import Run
@@ -129,29 +130,41 @@ def _in_place(site: Site, indexed: Indexed) -> Indexed:
 @ROWS.row(MOVES, Gather)
 def lower_gather(op: Gather, site: Site) -> str | None:
     """A copy for every index; a view where there is one index, which is known, and surely inside."""
-    if site.node.inputs[0] in site.lowering.block_weights:
+    lowering, outlet = site.lowering, site.node.inputs[0]
+    if outlet in lowering.block_weights:
         return lower_rows(op, site)
-    x, numbers = site.known_inputs()
-    array, places = site.array(1), x.shape[op.axis]
+    if outlet in lowering.narrow_weights:
+        x, result = lowering.known_constant(lowering.narrow_weights[outlet]), lowering.new(site.outlet)
+        narrow = lowering.like(result, x.element)
+        site.add_all([*_gathered(op, site, x, narrow), convert_step(narrow, result, site.isa, ())])
+        return None
+    (x, _), array = site.known_inputs(), site.array(1)
+    places = x.shape[op.axis]
     if array is not None and array.size == 1 and isinstance(places, int) and -places <= array.item() < places:
         part = x.part(op.axis, int(array.item()) % places, 1)
         shape = (*x.shape[: op.axis], *(1,) * array.ndim, *x.shape[op.axis + 1 :])
         strides = (*x.strides[: op.axis], *(0,) * array.ndim, *x.strides[op.axis + 1 :])
         site.place(replace(part, shape=shape, strides=strides))
         return None
+    site.add_all(_gathered(op, site, x, None))
+    return None
+
+
+def _gathered(op: Gather, site: Site, x: View, target: View | None) -> list[NativeStep]:
+    """The calls that copy slices of a tensor, to the result unless there is another ``target``."""
+    numbers = site.lowering.known_view(site.node.inputs[1])
     x, run = with_run(site.lowering, x, op.axis + 1)
-    result = site.lowering.new(site.outlet)
+    result = site.lowering.new(site.outlet) if target is None else target
     added, outer = len(numbers.shape), x.strides[: op.axis]
     shape = (*x.shape[: op.axis], *numbers.shape)
     source = replace(x, shape=shape, strides=(*outer, *(0,) * added))
     places = replace(numbers, shape=shape, strides=(*(0,) * op.axis, *numbers.strides))
-    target = replace(result, shape=shape, strides=result.strides[: op.axis + added])
+    into = replace(result, shape=shape, strides=result.strides[: op.axis + added])
     limits = ((x.shape[op.axis], x.strides[op.axis]),)
-    steps = [_in_place(site, Indexed(source, places, target, 0, limits, run)).reading(site.isa)]
+    steps = [_in_place(site, Indexed(source, places, into, 0, limits, run)).reading(site.isa)]
     if any(not isinstance(size, int) or size == 0 for size in x.shape[: op.axis]):
         steps.insert(0, _checking(site, x, numbers, limits))
-    site.add_all(steps)
-    return None
+    return steps
 
 
 def _checking(site: Site, x: View, numbers: View, limits: tuple[tuple[Dim, Dim], ...]) -> NativeStep:

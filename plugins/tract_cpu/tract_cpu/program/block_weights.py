@@ -17,7 +17,7 @@ _AT_ONCE: Final = 1 << 22
 """How many codes are taken apart at once, at the most: each takes a byte meanwhile."""
 
 
-class Parts(NamedTuple):
+class BlockParts(NamedTuple):
     """What some columns of weights are made of.
 
     ``codes``: of 8 bits [columns, depth], of which as many of the lowest count as the form says; ``heads``: scales
@@ -40,12 +40,19 @@ class BlockWeights:
     columns: int
     depth: int
     source: Array
-    parts: Callable[[int, int], Parts]
+    parts: Callable[[int, int], BlockParts]
 
     def shape(self, width: int) -> tuple[int, int, int]:
         """Of its panels of so many columns: panels, blocks that have a scale in common, bytes of these."""
         form = self.form
         return -(-self.columns // width), self.depth // (form.length * form.over), width * form.whole
+
+
+@frozen
+class NarrowWeights:
+    """A matrix [columns, depth] of f16 or bf16, part of the model, which stands for numbers in f32."""
+
+    array: Array
 
 
 def in_block_panels(weights: BlockWeights, width: int) -> Array:

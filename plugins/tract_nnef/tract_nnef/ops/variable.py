@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import warnings
 from math import prod
+from typing import Final
 
 import numpy as np
 
-from tract_core.data import DatumType, DType
-from tract_core.data.blocks import Blocks
+from tract_core.data import Constant, DatumType, DType
+from tract_core.data.blocks import Q4_0, Q8_1, Blocks
 from tract_core.dims import is_symbolic
 from tract_core.errors import CorruptModel, ModelWarning
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops.blocks import FORMATS, UnpackBlocks
+from tract_core.ops.blocks import reference as unpacked_blocks
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather
 from tract_core.ops.wiring import require_shape, wire_broadcast, wire_reshape
+from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_nnef.ops.cast import ITEMS
 from tract_nnef.reading import values
 from tract_nnef.reading.call import Call
-from tract_nnef.registry import CORE, NNEF_WRITE, STANDARD, reads
+from tract_nnef.registry import CORE, NNEF_WRITE, PY, STANDARD, reads
 from tract_nnef.syntax.ast import Invocation
-from tract_nnef.writing.expressions import variable
+from tract_nnef.writing.expressions import type_name, variable
 from tract_nnef.writing.spelling import Spelling
 
 ROWS = Rows()
+
+_IN_ARCHIVES: Final = (Q4_0.name, Q8_1.name)
+"""The formats of blocks that archives have."""
+
+_NARROW: Final = {"f16": DatumType.F16, "bf16": DatumType.BF16}
+"""Those that are elements of a tensor."""
 
 
 @reads(ROWS, STANDARD, "external<? = scalar>(shape: integer[]) -> (output: tensor<?>)")
@@ -77,15 +86,42 @@ def _unpacked(call: Call, blocks: Blocks, label: str, shape: tuple[int, ...]) ->
 
 @ROWS.row(NNEF_WRITE, UnpackBlocks)
 def write_blocks(op: UnpackBlocks, node: Spelling) -> Invocation | None:
-    """A variable in blocks, where they are known. What reads it gets floats of 32 bits; products take them as any."""
+    """A variable in blocks, where they are known. What reads it gets floats of 32 bits; products take them as any.
+
+    One of floats in a format that archives do not have. Warns with ModelWarning.
+    """
     packed, shape = node.input_fact(0).constant, node.output_fact().shape
     if packed is None or node.output_fact().rank < 2 or not packed.size:
         return None
+    if op.form in _NARROW:
+        return _write_narrow(op, node, packed)
+    if op.form not in _IN_ARCHIVES:
+        return _write_floats(op, node, packed)
     if op.to is not DatumType.F32 and not (op.to is DatumType.F16 and _is_cast_by_readers(node)):
         return None
     sizes = tuple(int(size) for size in shape)
     blocks = Blocks(FORMATS[op.form], sizes, np.ascontiguousarray(packed).reshape(-1))
     return variable(node.writer.hold(node.node.name, blocks), sizes)
+
+
+def _write_narrow(op: UnpackBlocks, node: Spelling, packed: Array) -> Invocation | None:
+    """A variable of floats of 16 bits, and their conversion; ``None`` where the archive may have either no more."""
+    if not node.allows(CORE) or (op.form == "bf16" and not node.allows(PY)):
+        return None
+    array = np.ascontiguousarray(packed).view(_NARROW[op.form].numpy)[..., 0]
+    stored = node.let("stored", variable(node.writer.hold(f"{node.node.name}.stored", Constant(array)), array.shape))
+    return node.invoke("tract_core_cast", stored, to=type_name(op.to), registry=CORE)
+
+
+def _write_floats(op: UnpackBlocks, node: Spelling, packed: Array) -> Invocation:
+    warnings.warn(
+        f"weights in blocks of {op.form} are written as {op.to.short}: archives have no such blocks, "
+        "and are larger than what the model was read from",
+        ModelWarning,
+        stacklevel=2,
+    )
+    floats = Constant(unpacked_blocks(op, packed))
+    return variable(node.writer.hold(node.node.name, floats), floats.array.shape)
 
 
 def _is_cast_by_readers(node: Spelling) -> bool:

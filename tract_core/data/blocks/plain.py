@@ -1,55 +1,17 @@
-"""Tensors in blocks: a few elements together share a scale, and each is a small integer.
-
-Blocks run along the last axis, in order; `Q4_0` and `Q8_1` are those of ggml.
-"""
+"""Blocks of 32 elements with one scale, and in some formats an offset."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import field
-from math import prod
 from typing import Final
 
 import numpy as np
 
+from tract_core.data.blocks.form import BlockFormat, Blocks, bits, halves, nibbles
 from tract_core.data.stored import Array
 from tract_core.errors import InputError
-from tract_core.frozen import frozen
 
 _TOO_LARGE: Final = 65520
 """From here on, f16 rounds to infinity."""
-
-
-@frozen
-class BlockFormat:
-    """``length``: elements of a block; ``size``: its bytes; ``decode``: blocks [n, size] to f32 [n, length].
-
-    ``name``: what the format is called.
-    """
-
-    name: str
-    length: int
-    size: int
-    decode: Callable[[Array], Array] = field(compare=False, repr=False)
-
-
-@frozen
-class Blocks:
-    """A tensor that is kept in blocks. ``shape``: two axes or more; ``content``: bytes, read-only."""
-
-    format: BlockFormat
-    shape: tuple[int, ...]
-    content: Array = field(compare=False)
-
-    def to_f32(self) -> Array:
-        """The elements that it stands for."""
-        blocks = self.content.reshape(-1, self.format.size)
-        return self.format.decode(blocks).reshape(self.shape)
-
-
-def byte_size(form: BlockFormat, shape: tuple[int, ...]) -> int:
-    """Bytes of a tensor of that shape, whose rows are whole blocks."""
-    return prod(shape) // form.length * form.size
 
 
 def encode_q4_0(array: Array) -> Blocks:
@@ -74,21 +36,49 @@ def encode_q4_0(array: Array) -> Blocks:
     return Blocks(Q4_0, (array.shape[0], array.shape[1]), content.reshape(-1))
 
 
-def _scales(blocks: Array) -> Array:
-    return np.ascontiguousarray(blocks[:, :2]).view("<f2").astype(np.float32)
-
-
 def _decode_q4_0(blocks: Array) -> Array:
-    codes = np.concatenate((blocks[:, 2:] & 15, blocks[:, 2:] >> 4), axis=1)
-    return (codes.astype(np.float32) - 8) * _scales(blocks)
+    return (nibbles(blocks[:, 2:]).astype(np.float32) - 8) * halves(blocks, 0)
+
+
+def _decode_q4_1(blocks: Array) -> Array:
+    return nibbles(blocks[:, 4:]).astype(np.float32) * halves(blocks, 0) + halves(blocks, 2)
+
+
+def _decode_q5_0(blocks: Array) -> Array:
+    return (_five_bits(blocks[:, 2:]).astype(np.float32) - 16) * halves(blocks, 0)
+
+
+def _decode_q5_1(blocks: Array) -> Array:
+    return _five_bits(blocks[:, 4:]).astype(np.float32) * halves(blocks, 0) + halves(blocks, 2)
+
+
+def _five_bits(packed: Array) -> Array:
+    """Four bytes with the highest bit of each of 32 integers, and 16 with the others."""
+    return nibbles(packed[:, 4:]) | bits(packed[:, :4]) << 4
+
+
+def _decode_q8_0(blocks: Array) -> Array:
+    return np.ascontiguousarray(blocks[:, 2:]).view(np.int8).astype(np.float32) * halves(blocks, 0)
 
 
 def _decode_q8_1(blocks: Array) -> Array:
-    return np.ascontiguousarray(blocks[:, 4:]).view(np.int8).astype(np.float32) * _scales(blocks)
+    return np.ascontiguousarray(blocks[:, 4:]).view(np.int8).astype(np.float32) * halves(blocks, 0)
 
 
 Q4_0: Final = BlockFormat("q4_0", 32, 18, _decode_q4_0)
 """A scale in f16, and 32 integers of 4 bits, eight less than stored."""
+
+Q4_1: Final = BlockFormat("q4_1", 32, 20, _decode_q4_1)
+"""A scale and an offset in f16, and 32 integers of 4 bits."""
+
+Q5_0: Final = BlockFormat("q5_0", 32, 22, _decode_q5_0)
+"""A scale in f16, and 32 integers of 5 bits, 16 less than stored: their highest bits stand in front."""
+
+Q5_1: Final = BlockFormat("q5_1", 32, 24, _decode_q5_1)
+"""A scale and an offset in f16, and 32 integers of 5 bits: their highest bits stand in front."""
+
+Q8_0: Final = BlockFormat("q8_0", 32, 34, _decode_q8_0)
+"""A scale in f16, and 32 integers of 8 bits."""
 
 Q8_1: Final = BlockFormat("q8_1", 32, 36, _decode_q8_1)
 """A scale and a sum in f16, and 32 integers of 8 bits. The sum serves products of integers, and says nothing new."""

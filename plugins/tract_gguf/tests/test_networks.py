@@ -1,0 +1,126 @@
+"""Networks of files beside the same in NumPy and f64: all positions at once, then one by one with the past."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tract_gguf
+from gguf import GGMLQuantizationType as Type
+from plainly import Plain
+from written import OF, VOCABULARY, write_network
+
+import tract_core as tract
+
+BOUND = 1e-5
+"""How far logits are from those in f64, of the largest of them: f32 sums some hundred products a layer."""
+
+ALL = "F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL MXFP4 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS"
+KINDS = [Type[name] for name in ALL.split()]
+
+WIDE = {"embedding_length": 256, "feed_forward_length": 256}
+"""Rows of whole blocks of 256 elements."""
+
+
+def past_of(model: tract.Model, batch: int) -> list[np.ndarray]:
+    """No past."""
+    graph = model.typed
+    shapes = [graph.outlet_fact(outlet).shape for outlet in graph.inputs[1:]]
+    return [np.zeros((batch, int(shape[1]), 0, int(shape[3])), np.float32) for shape in shapes]
+
+
+def check(path: Path, runtime: str, batch: int = 1, count: int = 9, bound: float = BOUND) -> None:
+    """The logits of some tokens at once, and of more tokens behind them, in a step of two and steps of one."""
+    tokens = np.random.default_rng(batch).integers(0, VOCABULARY, (batch, count))
+    wanted = Plain(path).logits(tokens)
+    model = tract_gguf.load(path)
+    past = past_of(model, batch)
+    runnable = tract.runtime_for_name(runtime).prepare(model)
+    found = []
+    for first, last in [(0, count - 4), (count - 4, count - 2), (count - 2, count - 1), (count - 1, count)]:
+        logits, *past = [one.to_numpy() for one in runnable.run([tokens[:, first:last], *past])]
+        found.append(logits)
+    assert past[0].shape[2] == count
+    error = np.abs(np.concatenate(found, 1) - wanted).max()
+    assert error < bound * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+@pytest.mark.parametrize("architecture", OF)
+def test_each_architecture(architecture, runtime, tmp_path) -> None:
+    path = write_network(tmp_path / "m.gguf", architecture)
+    check(path, runtime)
+    check(path, runtime, batch=3)
+
+
+@pytest.mark.parametrize(("runtime", "kinds"), [("reference", KINDS), ("cpu", [Type.Q4_0, Type.Q4_K, Type.F16])])
+def test_each_format_of_weights(runtime, kinds, tmp_path) -> None:
+    """Each matrix of a network has another one. What `cpu` makes of each is tested there."""
+    path = write_network(tmp_path / "m.gguf", kinds=kinds, said=WIDE)
+    assert {one.kind.upper() for one in tract_gguf.read(path).tensors.values()} == {"F32", *(one.name for one in kinds)}
+    check(path, runtime)
+
+
+SCALINGS = {
+    "linear": {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0},
+    "yarn": {
+        "rope.scaling.type": "yarn",
+        "rope.scaling.factor": 4.0,
+        "rope.scaling.original_context_length": 64,
+    },
+}
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+def test_each_scaling_of_positions(architecture, scaling, tmp_path) -> None:
+    check(write_network(tmp_path / "m.gguf", architecture, said=SCALINGS[scaling]), "reference", count=20)
+
+
+def test_each_pair_may_have_a_factor_of_its_own(tmp_path) -> None:
+    factors = {"rope_freqs.weight": np.linspace(1, 8, 8, dtype=np.float32)}
+    check(write_network(tmp_path / "m.gguf", beside=factors), "reference", count=20)
+
+
+@pytest.mark.parametrize("count", [5, 9])
+def test_factors_depend_on_how_long_a_text_is(count, tmp_path) -> None:
+    """Not with a past of the other kind, of which the keys have turned by other angles."""
+    beside = {f"rope_factors_{name}.weight": np.linspace(1, far, 8, dtype=np.float32) for name, far in FAR.items()}
+    said = {
+        "rope.scaling.type": "longrope",
+        "rope.scaling.attn_factor": 1.2,
+        "rope.scaling.original_context_length": 6,
+    }
+    path = write_network(tmp_path / "m.gguf", "phi3", said=said, beside=beside)
+    tokens = np.random.default_rng(count).integers(0, VOCABULARY, (1, count))
+    model = tract_gguf.load(path)
+    logits = model.clone().into_runnable().run([tokens, *past_of(model, 1)])[0].to_numpy()
+    wanted = Plain(path).logits(tokens)
+    assert np.abs(logits - wanted).max() < BOUND * np.abs(wanted).max()
+
+
+FAR = {"short": 1.5, "long": 6.0}
+
+
+def test_half_of_a_head_may_turn(tmp_path) -> None:
+    check(write_network(tmp_path / "m.gguf", said={"rope.dimension_count": 8}), "cpu")
+
+
+@pytest.mark.parametrize("kind", ["Q4_0", "Q6_K", "Q8_0", "F16", "BF16"])
+def test_weights_stay_packed(kind, tmp_path) -> None:
+    path = write_network(tmp_path / "m.gguf", kinds=[Type[kind]], tied=True, said=WIDE)
+    graph = tract_gguf.load(path).typed
+    names = [node.op.name for node in graph.live_nodes()]
+    assert names.count("UnpackBlocks") == 1 + 2 * 7  # one for both ends of the network
+    held = [node.outputs[0].fact.constant for node in graph.live_nodes() if node.op.name == "Const"]
+    assert sum(one.nbytes for one in held if one is not None) < path.stat().st_size
+
+
+def test_nothing_is_left_to_the_host_but_blocks_and_attention_is_one_kernel(tmp_path) -> None:
+    for architecture in OF:
+        model = tract_gguf.load(write_network(tmp_path / f"{architecture}.gguf", architecture))
+        shown = str(tract.runtime_for_name("cpu").prepare(model).explain())
+        layers = 6 if architecture == "gemma3" else 2
+        assert f"by attention on cpu ({layers} groups)" in shown, architecture
+        assert "host" not in shown, architecture

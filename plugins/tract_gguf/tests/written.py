@@ -1,0 +1,144 @@
+"""Small networks of random weights, written by the package ``gguf``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+from gguf import GGMLQuantizationType as Type
+
+LAYERS, WIDTH, HEADS, KEY_HEADS, UNITS, VOCABULARY = 2, 64, 4, 2, 96, 96
+
+COMMON: Mapping[str, Any] = {
+    "block_count": LAYERS,
+    "context_length": 32,
+    "embedding_length": WIDTH,
+    "feed_forward_length": UNITS,
+    "attention.head_count": HEADS,
+}
+RMS: Mapping[str, Any] = {"attention.head_count_kv": KEY_HEADS, "attention.layer_norm_rms_epsilon": 1e-5}
+OF: Mapping[str, Mapping[str, Any]] = {
+    "llama": {**RMS, "rope.dimension_count": 16, "rope.freq_base": 10000.0},
+    "qwen2": {**RMS, "rope.freq_base": 1e6},
+    "qwen3": {**RMS, "rope.freq_base": 1e6, "attention.key_length": 32, "attention.value_length": 32},
+    "phi3": {**RMS, "rope.dimension_count": 16, "rope.freq_base": 10000.0},
+    "gpt2": {"attention.layer_norm_epsilon": 1e-5},
+    "gemma": {**RMS, "attention.key_length": 32, "attention.value_length": 32},
+    "gemma2": {
+        **RMS,
+        "attention.key_length": 32,
+        "attention.value_length": 32,
+        "attention.sliding_window": 4,
+        "attn_logit_softcapping": 5.0,
+        "final_logit_softcapping": 3.0,
+    },
+    "gemma3": {
+        **RMS,
+        "attention.key_length": 32,
+        "attention.value_length": 32,
+        "attention.sliding_window": 4,
+        "rope.freq_base": 1e6,
+        "rope.scaling.type": "linear",
+        "rope.scaling.factor": 8.0,
+        "block_count": 6,
+    },
+}
+"""What a file of each architecture says of its network, beside what all do."""
+
+
+def shapes(architecture: str, said: Mapping[str, Any], *, tied: bool) -> dict[str, tuple[int, ...]]:
+    """The weights of a network, in the order of the file."""
+    width, units = said["embedding_length"], said["feed_forward_length"]
+    size = said.get("attention.key_length", width // HEADS)
+    queries, keys = HEADS * size, said.get("attention.head_count_kv", HEADS) * size
+    biased = architecture == "gpt2"
+    found: dict[str, tuple[int, ...]] = {"token_embd.weight": (VOCABULARY, width), "output_norm.weight": (width,)}
+    if biased:
+        found |= {"position_embd.weight": (said["context_length"], width), "output_norm.bias": (width,)}
+    if not tied:
+        found["output.weight"] = (VOCABULARY, width)
+    layer: dict[str, tuple[int, ...]] = {"attn_norm": (width,), "ffn_norm": (width,), "attn_output": (width, queries)}
+    if architecture in ("phi3", "gpt2"):
+        layer["attn_qkv"] = (queries + 2 * keys, width)
+    else:
+        layer |= {"attn_q": (queries, width), "attn_k": (keys, width), "attn_v": (keys, width)}
+    if architecture in ("phi3", "gpt2"):
+        layer["ffn_up"] = (units if biased else 2 * units, width)
+    else:
+        layer |= {"ffn_gate": (units, width), "ffn_up": (units, width)}
+    layer["ffn_down"] = (width, units)
+    if architecture in ("qwen3", "gemma3"):
+        layer |= {"attn_q_norm": (size,), "attn_k_norm": (size,)}
+    if architecture in ("gemma2", "gemma3"):
+        layer |= {"post_attention_norm": (width,), "post_ffw_norm": (width,)}
+    for number in range(said["block_count"]):
+        for name, shape in layer.items():
+            found[f"blk.{number}.{name}.weight"] = shape
+            if biased or (architecture == "qwen2" and name in ("attn_q", "attn_k", "attn_v")):
+                found[f"blk.{number}.{name}.bias"] = shape[:1]
+    return found
+
+
+def write_network(
+    path: Path,
+    architecture: str = "llama",
+    kinds: Sequence[Type] = (Type.F32,),
+    *,
+    tied: bool = False,
+    said: Mapping[str, Any] | None = None,
+    beside: Mapping[str, np.ndarray] | None = None,
+) -> Path:
+    """A network of random weights. ``kinds``: of its matrices, in turn. ``said``: what the file says in another way.
+
+    ``beside``: more tensors.
+    """
+    random, turn = np.random.default_rng(len(architecture)), cycle(kinds)
+    every = {**COMMON, **OF[architecture], **(said or {})}
+    writer = gguf.GGUFWriter(path, architecture)
+    for key, value in every.items():
+        add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string, list: writer.add_array}
+        add[type(value)](f"{architecture}.{key}", value)
+    writer.add_array("tokenizer.ggml.tokens", [f"t{number}" for number in range(VOCABULARY)])
+    for name, shape in shapes(architecture, every, tied=tied).items():
+        array = random.standard_normal(shape).astype(np.float32)
+        kind = next(turn) if len(shape) > 1 else Type.F32
+        if len(shape) == 1:
+            writer.add_tensor(name, array * 0.1 + (1 if name.endswith("norm.weight") else 0))
+        elif kind == Type.F32:
+            writer.add_tensor(name, array * 0.2)
+        else:
+            writer.add_tensor(name, packed(array * 0.2, kind, random), raw_dtype=kind)
+    for name, array in (beside or {}).items():
+        writer.add_tensor(name, array)
+    for finish in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
+        finish()
+    writer.close()
+    return path
+
+
+_HALVES: Mapping[Type, tuple[int, ...]] = {
+    Type.Q2_K: (80, 82),
+    Type.Q3_K: (108,),
+    Type.Q4_K: (0, 2),
+    Type.Q5_K: (0, 2),
+    Type.Q6_K: (208,),
+    Type.IQ4_NL: (0,),
+    Type.IQ4_XS: (0,),
+}
+"""Where the scales in f16 of blocks are that the package does not make."""
+
+
+def packed(array: np.ndarray, kind: Type, random: np.random.Generator) -> np.ndarray:
+    """The array in blocks; random blocks of numbers below 1 for formats that the package does not make."""
+    if kind not in _HALVES:
+        return gguf.quants.quantize(array, kind)
+    length, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = random.integers(0, 256, (*array.shape[:-1], array.shape[-1] // length, size), np.uint8)
+    for place in _HALVES[kind]:
+        scale = {Type.IQ4_NL: 2**-9, Type.Q2_K: 2**-9, Type.Q5_K: 2**-15}.get(kind, 2**-14)
+        blocks[..., place : place + 2] = np.array([scale], "<f2").view(np.uint8)
+    return blocks.reshape(*array.shape[:-1], -1)

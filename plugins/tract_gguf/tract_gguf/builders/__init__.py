@@ -1,0 +1,1 @@
+"""What builds networks: a small module for each family, and the parts that they share."""
