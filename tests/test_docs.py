@@ -13,10 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
+import gguf
 import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
+from gguf import GGMLQuantizationType as QuantizationType
 from onnx import TensorProto, helper, numpy_helper
 
 from tract_core.cli.frame import app
@@ -62,6 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / name).symlink_to(ROOT / name)
     onnx.save(classifier(), tmp_path / "model.onnx")
     onnx.save(denoiser(), tmp_path / "sound.onnx")
+    language_model(tmp_path / "model.gguf")
     np.savez(tmp_path / "in.npz", image=np.ones((2, 3, 8, 8), np.float32))
     np.savez(tmp_path / "sound.npz", sound=np.ones((1, 1, 50), np.float32))
     (tmp_path / "my_program.py").touch()
@@ -91,6 +94,36 @@ def denoiser() -> onnx.ModelProto:
     """sound: 1,1,S,f32, and one convolution over it."""
     nodes = [helper.make_node("Conv", ["sound", "filters"], ["less"], pads=[1, 1])]
     return made(nodes, "sound", [1, 1, "S"], {"filters": np.ones((1, 1, 3))})
+
+
+def language_model(path: Path) -> None:
+    """Two layers of width 64, with four heads over two, of random weights in blocks."""
+    random, writer = np.random.default_rng(0), gguf.GGUFWriter(path, "llama")
+    sizes = {"block_count": 2, "context_length": 32, "embedding_length": 64, "feed_forward_length": 96}
+    for name, size in (sizes | {"attention.head_count": 4, "attention.head_count_kv": 2}).items():
+        writer.add_uint32(f"llama.{name}", size)
+    writer.add_float32("llama.attention.layer_norm_rms_epsilon", 1e-5)
+    writer.add_array("tokenizer.ggml.tokens", [f"t{number}" for number in range(96)])
+    writer.add_array("tokenizer.ggml.scores", [0.0] * 96)
+    writer.add_array("tokenizer.ggml.token_type", [3, *[1] * 95])
+    writer.add_string("tokenizer.ggml.model", "llama")
+    said = "{% for message in messages %}{{ message.content }}{% endfor %}"
+    writer.add_string("tokenizer.chat_template", "{{ bos_token }}" + said)
+    writer.add_uint32("tokenizer.ggml.bos_token_id", 0)
+    matrices = {"token_embd": (96, 64)}
+    for layer in ("blk.0", "blk.1"):
+        matrices |= {f"{layer}.attn_q": (64, 64), f"{layer}.attn_k": (32, 64), f"{layer}.attn_v": (32, 64)}
+        matrices |= {f"{layer}.attn_output": (64, 64), f"{layer}.ffn_gate": (96, 64), f"{layer}.ffn_up": (96, 64)}
+        matrices |= {f"{layer}.ffn_down": (64, 96)}
+    for name, shape in matrices.items():
+        packed = gguf.quants.quantize(random.standard_normal(shape).astype(np.float32), QuantizationType.Q8_0)
+        writer.add_tensor(f"{name}.weight", packed, raw_dtype=QuantizationType.Q8_0)
+    for name in ("output_norm", *(f"blk.{layer}.{part}_norm" for layer in range(2) for part in ("attn", "ffn"))):
+        writer.add_tensor(f"{name}.weight", np.ones(64, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def made(nodes, name, shape, weights) -> onnx.ModelProto:

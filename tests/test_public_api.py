@@ -140,7 +140,7 @@ MODEL_PAGE = {
     "TypedSimpleState",
 }
 
-OF_FORMATS = {"onnx", "Onnx", "nnef", "Nnef", "crvo"}
+OF_FORMATS = {"onnx", "Onnx", "nnef", "Nnef", "crvo", "gguf", "huggingface"}
 """What the installed formats add."""
 
 both = pytest.mark.parametrize("package", [tract_core, tract], ids=["tract_core", "tract"])

@@ -204,6 +204,7 @@ def test_help_fits_in_80_columns(name: str) -> None:
         ("MODEL native", "tract-cpu"),
         ("inferers describe MODEL", "tract-inferers"),
         ("torch-export", "tract-torch"),
+        ("MODEL chat", "tract-transformers"),
         ("help native", "tract-cpu"),
         ("MODEL --pulse 4", "tract-pulse"),
         ("--pulse=4 MODEL run", "tract-pulse"),

@@ -10,8 +10,8 @@ CORE: Final = "tract-core"
 DISTRIBUTIONS: Final = frozenset(
     {
         CORE,
-        *(f"tract-{name}" for name in ("compat", "cpu", "cuda", "inferers", "llvm")),
-        *(f"tract-{name}" for name in ("metal", "nnef", "onnx", "pulse", "torch")),
+        *(f"tract-{name}" for name in ("compat", "cpu", "cuda", "gguf", "inferers", "llvm")),
+        *(f"tract-{name}" for name in ("metal", "nnef", "onnx", "pulse", "torch", "transformers")),
     }
 )
 """All that there are."""

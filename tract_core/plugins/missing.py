@@ -21,15 +21,21 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "nnef": ("tract-nnef",),
         "crvo": ("tract-inferers",),
         "pt2": ("tract-torch",),
+        "gguf": ("tract-gguf",),
+        "huggingface": ("tract-gguf",),
     },
     "partner": {"onnxruntime": ("tract-onnx",), "openvino": ("tract-onnx",), "torch": ("tract-torch",)},
     "subcommand": {
         "cache": ("tract-llvm",),
+        "chat": ("tract-transformers",),
         "cuda": ("tract-cuda",),
         "compile": ("tract-cpu",),
         "compiled": ("tract-cpu",),
+        "generate": ("tract-transformers",),
         "hwbench": ("tract-cpu",),
+        "llm-bench": ("tract-transformers",),
         "native": ("tract-cpu",),
+        "perplexity": ("tract-transformers",),
         "inferers": ("tract-inferers",),
         "torch-export": ("tract-torch",),
     },
@@ -56,6 +62,7 @@ ENDINGS: Final = {
     ".tar": "tract-nnef",
     ".crvo": "tract-inferers",
     ".pt2": "tract-torch",
+    ".gguf": "tract-gguf",
 }
 """The distributions that files are meant for, by the end of their names."""
 
@@ -73,8 +80,11 @@ FLAGS: Final = {
 WRITER: Final = "tract-nnef"
 """The distribution that brings the format for archives."""
 
-PLANNED: Final = frozenset({"tract-transformers"})
+PLANNED: Final = frozenset[str]()
 """The distributions that do not exist yet: nobody is told to install them, as what bears the name may be anybody's."""
+
+LATER: Final = frozenset(name for name, owners in RESERVED["transform"].items() if owners == ("tract-transformers",))
+"""The transforms that are reserved for a distribution which does not bring them yet."""
 
 _OTHERWISE: Final[Mapping[str, str]] = {
     "runtime": "'default' is the best CPU runtime that is installed",
@@ -90,6 +100,8 @@ def not_installed(kind: str, name: str, installed: Iterable[str]) -> PluginError
     there = list(installed)
     distributions = RESERVED[kind].get(name)
     problem = f"{kind} {name!r} is not installed; installed {kind}s: {', '.join(there) or 'none'}"
+    if kind == "transform" and name in LATER:
+        return PluginError(problem, hint="it will come with tract-transformers, in a later version")
     if distributions is not None:
         return PluginError(problem, hint=how_to_get(*distributions))
     from difflib import get_close_matches

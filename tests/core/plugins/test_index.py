@@ -19,6 +19,7 @@ OURS = (
     "tract_onnx.plugin",
     "tract_nnef.plugin",
     "tract_pulse.plugin",
+    "tract_gguf.plugin",
     "tract_llvm.plugin",
     "tract_cuda.plugin",
     "tract_metal.plugin",

@@ -1,0 +1,6 @@
+"""The public names, and where they are from."""
+
+from tract_transformers.generation.answer import Answer as Answer
+from tract_transformers.generation.loading import load as load
+from tract_transformers.generation.text_model import TextModel as TextModel
+from tract_transformers.generation.writing import Writing as Writing

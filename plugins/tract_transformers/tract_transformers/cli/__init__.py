@@ -1,0 +1,1 @@
+"""Subcommands of ``tract`` for language models: ``generate``, ``chat``, ``llm-bench``, ``perplexity``."""

@@ -1,0 +1,141 @@
+"""Flags that the subcommands for language models share, and the model that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from tract_core.cli.options import flag
+from tract_core.cli.readings import NumberRange
+
+if TYPE_CHECKING:
+    from tract_core.api.model import Model
+    from tract_core.api.runnable import Runnable
+    from tract_core.cli.request import Request
+    from tract_transformers.generation.loading import Words
+    from tract_transformers.generation.text_model import TextModel
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CHOOSING: Final = "How tokens are chosen"
+
+BYTES: Final = "bytes"
+"""The option of a runtime that rounds to 8 bits what is multiplied with weights of few bits."""
+
+tokenizer_option = click.option(
+    "--tokenizer",
+    type=click.Path(exists=True),
+    metavar="FOLDER",
+    help="Where tokenizer.json is. Default: beside MODEL, or in it.",
+)
+
+threads_option = click.option(
+    "--threads", type=click.IntRange(1), metavar="N", help="Threads that the runtime may use. Default: as in 'run'."
+)
+
+exact_option = click.option(
+    "--exact",
+    is_flag=True,
+    help="Compute in floats. Else the runtime rounds what meets weights of up to 6 bits to 8 bits, if it can: faster.",
+)
+
+_SAMPLING: Final = (
+    flag(CHOOSING, "--temperature", type=NumberRange(0), default=0.8, show_default=True, metavar="T",
+         help="Below 1, likely tokens become likelier; 0 takes the likeliest."),
+    flag(CHOOSING, "--top-k", type=click.IntRange(0), default=40, show_default=True, metavar="K",
+         help="Draw from the K likeliest; 0 for all."),
+    flag(CHOOSING, "--top-p", type=NumberRange(0, 1), default=0.95, show_default=True, metavar="P",
+         help="Draw from the likeliest that have the probability P together."),
+    flag(CHOOSING, "--min-p", type=NumberRange(0, 1), default=0.05, show_default=True, metavar="P",
+         help="Leave out what is less than P times as likely as the likeliest."),
+    flag(CHOOSING, "--repetition-penalty", type=NumberRange(0, min_open=True), default=1.0, show_default=True,
+         metavar="X", help="Above 1, what is in the text becomes less likely."),
+    flag(CHOOSING, "--presence-penalty", type=float, default=0.0, show_default=True, metavar="X",
+         help="Take X from the logits of what is in the answer."),
+    flag(CHOOSING, "--frequency-penalty", type=float, default=0.0, show_default=True, metavar="X",
+         help="The same, for each time that it is there."),
+    flag(CHOOSING, "--seed", type=click.IntRange(0), metavar="N",
+         help="The same number gives the same text. Default: a fresh one."),
+    flag(CHOOSING, "--stop", multiple=True, metavar="TEXT", help="End before this text. Repeat for several."),
+    flag(CHOOSING, "-n", "--max-tokens", type=click.IntRange(0), default=256, show_default=True, metavar="N",
+         help="End after so many tokens."),
+)  # fmt: skip
+
+
+def sampling_options(command: F) -> F:
+    """Decorator: the flags that say how tokens are chosen, and how many."""
+    for option in reversed(_SAMPLING):
+        command = option(command)
+    return command
+
+
+def text_model_of(request: Request, tokenizer: str | None, threads: int | None, *, exact: bool) -> TextModel:
+    """The language model that the global flags ask for. Raises TractError."""
+    from tract_transformers.generation.loading import text_model
+
+    return text_model(runnable_of(request, threads, exact=exact), words_of_request(request, tokenizer))
+
+
+def words_of_request(request: Request, tokenizer: str | None) -> Words:
+    """What lies beside MODEL about its texts. Raises TractError."""
+    from tract_core.errors import InputError
+    from tract_transformers.generation.loading import words_of
+
+    if request.model is None:
+        raise InputError("no model was named", hint="write 'tract MODEL SUBCOMMAND'")
+    with request.progress("reading the tokenizer of"):
+        return words_of(Path(request.model), tokenizer)
+
+
+def runnable_of(request: Request, threads: int | None, *, exact: bool, all_logits: bool = False) -> Runnable:
+    """The model of the global flags, ready to run. ``all_logits``: whether those of all tokens count.
+
+    ``exact``: whether floats are never rounded to bytes, unless the global flags say so.
+    """
+    from tract_core.api.model import Model
+    from tract_core.plugins.parameters import parse_call
+    from tract_transformers.generation.loading import description_of, file_in
+    from tract_transformers.language_model.last_logits import LastLogits
+
+    if request.model is not None:
+        request = replace(request, model=str(file_in(Path(request.model))))
+    model = Model.from_typed(request.typed_model())
+    description = description_of(model)
+    if not all_logits:
+        model.transform(LastLogits(description.logits))
+    name, options = parse_call(request.runtime)
+    own = {} if threads is None else {"threads": threads}
+    if not exact and BYTES not in options and takes_bytes(name):
+        own[BYTES] = True
+    return _prepared(request, model, name, {**options, **own}) if own else request.runnable(model.typed)
+
+
+def takes_bytes(name: str) -> bool:
+    """Whether a runtime has the option to round to 8 bits what is multiplied with weights of few bits."""
+    from tract_core.api.runtime import runtime_for_name
+
+    return hasattr(type(runtime_for_name(name).backend), BYTES)
+
+
+def is_rounded(runnable: Runnable) -> bool:
+    """Whether it does so."""
+    return bool(getattr(runnable.runtime.backend, BYTES, False))
+
+
+def runtime_of(runnable: Runnable) -> Mapping[str, str]:
+    """What runs it, and what activations are that meet weights of few bits, for JSON."""
+    kind = "8 bits" if is_rounded(runnable) else "floats"
+    return {"runtime": runnable.runtime.name(), "activations": kind}
+
+
+def _prepared(request: Request, model: Model, name: str, options: Mapping[str, Any]) -> Runnable:
+    """A model ready to run with some options. Raises InputError for a runtime that does not have them."""
+    from tract_core.api.runtime import runtime_for_name
+
+    runtime = runtime_for_name(name, None, **options)
+    with request.progress("preparing"):
+        return runtime.prepare(model)

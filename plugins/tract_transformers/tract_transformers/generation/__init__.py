@@ -1,0 +1,1 @@
+"""Text from models: loading one with its tokenizer, and the loop that writes."""

@@ -1,0 +1,195 @@
+"""From a file or a folder to a model that writes: the model, and what lies beside it or in it about texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from tract_core.api.given import checked_path
+from tract_core.api.model import Model
+from tract_core.api.runnable import Runnable
+from tract_core.api.runtime import Runtime
+from tract_core.errors import CorruptModel, InputError, ModelError, PluginError
+from tract_core.frozen import frozen
+from tract_transformers.generation.text_model import TextModel
+from tract_transformers.language_model.description import LanguageModel, describe
+from tract_transformers.language_model.last_logits import LastLogits
+from tract_transformers.templates.template import ChatTemplate
+from tract_transformers.tokenizers.from_gguf import tokenizer_from_gguf
+from tract_transformers.tokenizers.from_json import FILE, settings, tokenizer_from_json
+from tract_transformers.tokenizers.protocol import Tokenizer
+
+GGUF: Final = b"GGUF"
+"""With what such a file begins."""
+
+EXPORTED: Final = ("onnx/model.onnx",)
+"""Where a folder of a model has it, besides where every format has it."""
+
+WEIGHTS: Final = ".safetensors"
+"""How files of weights end."""
+
+CONTEXTS: Final = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
+"""What ``config.json`` calls the number of positions."""
+
+MOST_TEMPLATE: Final = 1 << 20
+"""Bytes of a file with a template."""
+
+
+@frozen
+class Words:
+    """What is known about the texts of a model. ``template``, ``context``: ``None`` where nobody says."""
+
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    context: int | None
+
+
+def load(
+    path: str | os.PathLike[str],
+    runtime: str | Runtime = "default",
+    *,
+    tokenizer: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> TextModel:
+    """The language model of a file or a folder, with its tokenizer and its chat template.
+
+    ``path``: a GGUF file; or a model of another installed format, with ``tokenizer.json`` in its folder; or such a
+    folder, also of safetensors. ``runtime``, ``options``: as for `tract_core.Model.into_runnable`, as ``threads=2``.
+    ``tokenizer``: another folder, with the ``tokenizer.json`` that is to be used.
+
+    Raises ModelError for files that cannot be read, Unsupported for a model that is no language model of a known form,
+    InputError where there is no tokenizer, PluginError where a distribution is missing.
+    """
+    found = checked_path(path)
+    words = words_of(found, tokenizer)
+    model = load_model(found)
+    description = description_of(model)
+    model.transform(LastLogits(description.logits))
+    return text_model(model.into_runnable(runtime, **options), words)
+
+
+def text_model(runnable: Runnable, words: Words) -> TextModel:
+    """A model that is ready to run, with what is known of its texts. Raises Unsupported for no language model."""
+    description = description_of(runnable)
+    return TextModel(runnable, description, words.tokenizer, template=words.template, context=words.context)
+
+
+def description_of(model: Model | Runnable) -> LanguageModel:
+    """What its inputs and outputs are. Raises Unsupported for what is no language model of a known form."""
+    return describe(
+        {name: model.input_fact(name).typed for name in model.input_names()},
+        {name: model.output_fact(name).typed for name in model.output_names()},
+    )
+
+
+def load_model(path: Path) -> Model:
+    """The model of a file or a folder, without its texts. Raises ModelError, PluginError."""
+    from tract_core.api.loading import load as load_any
+
+    return cast("Model", gguf().load(path)) if is_gguf(path) else load_any(file_in(path))
+
+
+def file_in(path: Path) -> Path:
+    """The model in a folder of the ``transformers`` package that holds one of another format; else the path itself.
+
+    Such folders have a ``config.json`` in any case, by which those are known whose weights are in safetensors.
+    """
+    if not path.is_dir() or any(path.glob(f"*{WEIGHTS}")):
+        return path
+    from tract_core.plugins import default_registry
+
+    endings = [ending for form in default_registry().formats().values() for ending in form.extensions]
+    names = [*EXPORTED, *(f"model{ending}" for ending in endings)]
+    found = [path / name for name in names if (path / name).is_file()]
+    return found[0] if len(found) == 1 else path
+
+
+def words_of(path: Path, tokenizer: str | os.PathLike[str] | None = None) -> Words:
+    """What lies beside a model, or in it, about its texts.
+
+    ``path``: of the model. ``tokenizer``: a folder with other files. Raises as `load` does.
+    """
+    if not path.exists():
+        from tract_core.api.formats import missing_file
+
+        raise missing_file(path)
+    metadata: Mapping[str, Any] = gguf().read(path).metadata if is_gguf(path) else {}
+    folder = _folder_of(path) if tokenizer is None else checked_path(tokenizer)
+    folder = folder.parent if folder.name == FILE else folder
+    if tokenizer is not None or (folder / FILE).is_file():
+        return _of_folder(folder, metadata)
+    if not metadata:
+        hint = f"put the model's {FILE} there, or name the folder that has it (tokenizer=..., --tokenizer)"
+        raise InputError(f"there is no {FILE} beside the model", where=str(folder), hint=hint)
+    return Words(tokenizer_from_gguf(metadata), _template(metadata.get("tokenizer.chat_template")), _context(metadata))
+
+
+def _of_folder(folder: Path, metadata: Mapping[str, Any]) -> Words:
+    given = _template_of(folder)
+    template = _template(given if given is not None else metadata.get("tokenizer.chat_template"))
+    config = settings(folder, "config.json")
+    context = next((config[name] for name in CONTEXTS if isinstance(config.get(name), int)), _context(metadata))
+    return Words(tokenizer_from_json(folder), template, context)
+
+
+def _folder_of(path: Path) -> Path:
+    """Where the files about texts are: in the folder that was named, else in that of the file, or above it."""
+    folder = path if path.is_dir() else path.parent
+    if folder.name == "onnx" and not (folder / FILE).is_file() and (folder.parent / FILE).is_file():
+        return folder.parent
+    return folder
+
+
+def _template_of(folder: Path) -> object:
+    """What a folder has for a chat template; ``None`` where there is none. Raises ModelError for an unreadable one."""
+    path = folder / "chat_template.jinja"
+    if path.is_file():
+        try:
+            if path.stat().st_size > MOST_TEMPLATE:
+                raise CorruptModel(f"it has more than {MOST_TEMPLATE:,} bytes", where=str(path))
+            return path.read_text("utf-8")
+        except (OSError, ValueError) as error:
+            raise ModelError(f"cannot be read: {error}", where=str(path)) from None
+    return settings(folder, "tokenizer_config.json").get(
+        "chat_template", settings(folder, "chat_template.json").get("chat_template")
+    )
+
+
+def _template(given: object) -> ChatTemplate | None:
+    """A template from its text, or from a list of several, of which one is called ``default``."""
+    if isinstance(given, list):
+        several = [cast("dict[str, Any]", one) for one in cast("list[Any]", given) if isinstance(one, dict)]
+        named = {one.get("name"): one.get("template") for one in several}
+        given = named.get("default")
+    return ChatTemplate(given) if isinstance(given, str) else None
+
+
+def _context(metadata: Mapping[str, Any]) -> int | None:
+    """The number of positions, as a GGUF file says it."""
+    found = metadata.get(f"{metadata.get('general.architecture')}.context_length")
+    return int(found) if isinstance(found, int) and found > 0 else None
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a file begins as GGUF files do."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(GGUF)) == GGUF
+    except OSError:
+        return False
+
+
+def gguf() -> Any:
+    """The distribution that reads such files. Raises PluginError, with how to install it, where it is missing."""
+    from importlib import import_module
+
+    try:
+        return import_module("tract_gguf")
+    except ModuleNotFoundError as error:
+        if error.name != "tract_gguf":
+            raise
+        from tract_core.plugins.missing import how_to_get
+
+        raise PluginError("GGUF files are read by tract-gguf", hint=how_to_get("tract-gguf")) from None

@@ -1,0 +1,1 @@
+"""Texts and the numbers that language models know their pieces by."""

@@ -1,0 +1,50 @@
+"""What the rest of this distribution wants of a tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Tokenizer(Protocol):
+    """Texts to tokens and back. A token is a number from 0 up to and without ``size``.
+
+    ``begin``: what stands in front of a text that begins, as models with a token for that were trained; often empty.
+    ``ends``: the tokens with which an answer ends. ``names``: texts of special tokens by the names that chat templates
+    use, as ``{"bos_token": "<s>"}``.
+    """
+
+    @property
+    def size(self) -> int:
+        """How many tokens there are."""
+        ...
+
+    @property
+    def begin(self) -> tuple[int, ...]:
+        """What stands in front of a text."""
+        ...
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end an answer."""
+        ...
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Texts of special tokens, by name."""
+        ...
+
+    def encode(self, text: str, special: bool = False) -> list[int]:
+        """The tokens of a text; nothing is put around them.
+
+        ``special``: whether special tokens that are spelled in the text are meant, as in what a chat template wrote.
+        Otherwise they are plain characters, and nobody who only writes a text can play another role.
+        """
+        ...
+
+    def decode(self, tokens: Sequence[int], special: bool = False) -> str:
+        """The text of tokens; bytes that are no UTF-8 are U+FFFD. ``special``: whether special tokens are spelled out.
+
+        Raises InputError for a number that is no token.
+        """
+        ...
