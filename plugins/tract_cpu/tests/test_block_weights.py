@@ -35,21 +35,31 @@ from tract_core.ops.wiring import wire_binary
 
 Array = np.ndarray[Any, Any]
 
-FORMS = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q8_1", "q4_k", "q5_k", "q6_k")
+PLAIN = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q8_1")
+NESTED = ("q2_k", "q3_k", "q4_k", "q5_k", "q6_k")
+CODED = ("iq4_nl", "iq4_xs", "mxfp4")
 SETS = [portable(one) for one in (*ISAS, SIMD128)]
 OWN = of_this_machine()[-1]
 ROUNDS = next(one for one in SETS if grouping_of_bytes(one) is not None)
 EACH = [
-    *((portable(OWN), form) for form in FORMS),
-    *((isa, form) for isa in SETS for form in ("q4_0", "q5_1", "q6_k") if isa != portable(OWN)),
+    *((portable(OWN), form) for form in (*PLAIN, *NESTED, *CODED)),
+    *((isa, form) for isa in SETS for form in ("q4_0", "q5_1", "q2_k", "q6_k") if isa != portable(OWN)),
 ]
 """Every form as this machine has it; on each instruction set those that others are like."""
+OF_16 = ("q2_k", "q3_k", "q6_k")
+"""Those whose smallest blocks are of 16."""
 ROWS = (0, 1, 2, 3, 5, FEW_ROWS - 1, FEW_ROWS, FEW_ROWS + 5)
 ROUNDING = 2e-6
 """Of a sum of 200 products, relative to the largest one: each addition rounds by 6e-8."""
 
 
-HALVES = {"q4_1": (0, 2), "q5_1": (0, 2), "q4_k": (0, 2), "q5_k": (0, 2), "q6_k": (208,)}
+HALVES = {
+    **dict.fromkeys(("q4_1", "q5_1", "q4_k", "q5_k"), (0, 2)),
+    "q2_k": (80, 82),
+    "q3_k": (108,),
+    "q6_k": (208,),
+    "mxfp4": (),
+}
 """Where numbers of 16 bits are in blocks that have others than one at the begin."""
 
 
@@ -59,6 +69,8 @@ def blocks(form: str, rows: int, count: int, seed: int = 0) -> Array:
     found = random.integers(0, 256, (rows, count, size)).astype(np.uint8)
     for place in HALVES.get(form, (0,)):
         found[..., place : place + 2] = random.uniform(-0.1, 0.1, (rows, count, 1)).astype("<f2").view(np.uint8)
+    if form == "mxfp4":
+        found[..., 0] = random.integers(120, 128, (rows, count))  # exponents of two, 127 more
     return found
 
 
@@ -175,6 +187,33 @@ def test_rows_are_looked_up_in_blocks(isa: Isa, form: str) -> None:
         assert_near(product_of, x, w)
 
 
+def test_the_smallest_and_the_largest_powers_of_two_are_exact_scales() -> None:
+    """Of MXFP4: two of them are no normal numbers of f32."""
+    packed = blocks("mxfp4", 5, 2)
+    packed[..., 0] = np.array([0, 1, 2, 3, 252])[:, None]
+    model, weights = product("mxfp4", packed, "1,64,f32")
+    indices = model.add_source("i", parse_typed_fact("N,i64", model.symbols))
+    model.set_outputs([*model.outputs, *model.wire_node("rows", Gather(0), [weights, indices])])
+    x, w = np.zeros((1, 64), "f4"), numbers("mxfp4", packed)
+    x[0, 5] = 0.5
+    sums, rows = CpuPlan(model, OWN).spawn().run([x, np.arange(5)])
+    np.testing.assert_array_equal(rows, w.astype("f4"))
+    np.testing.assert_array_equal(sums, (x @ w.T).astype("f4"))
+
+
+@pytest.mark.parametrize("scale", [253, 255])
+def test_powers_of_two_that_make_infinities_are_unpacked(scale: int) -> None:
+    packed = blocks("mxfp4", 3, 1)
+    packed[1, 0, 0] = scale
+    packed[1, 0, 1:] = 0xF7  # 12 and -12 before they are scaled
+    model, _ = product("mxfp4", packed, "1,32,f32")
+    plan, x = CpuPlan(model, OWN), np.ones((1, 32), "f4")
+    assert not [one for one in kernels(plan) if isinstance(one, BlockMatMulPlan)]
+    found = plan.spawn().run([x])[0]
+    assert np.isnan(found[0, 1])
+    assert_near(found[:, ::2], x, numbers("mxfp4", packed[::2]))
+
+
 @pytest.mark.parametrize("index", [21, -22])
 def test_an_index_outside_is_refused(index: int) -> None:
     model = TypedModel()
@@ -264,12 +303,12 @@ def test_few_rows_may_be_rounded_to_bytes(isa: Isa, form: str) -> None:
     depth = 3 * FORMATS[form].length
     model, _ = product(form, packed, f"S,{depth},f32")
     plan = CpuPlan(model, isa, rounding=Rounding(bytes=True))
-    is_rounded = not form.startswith("q8") and grouping_of_bytes(isa) is not None
+    is_rounded = not form.startswith(("q8", "iq4")) and grouping_of_bytes(isa) is not None
     assert [type(one) for one in kernels(plan)] == [BlockBytesPlan, BlockMatMulPlan][not is_rounded :]
     for rows in ROWS:
         x = np.random.default_rng(rows).standard_normal((rows, depth)).astype("f4")
         x[:1, 32:64] = 0
-        rounded = as_bytes(x, 16 if form == "q6_k" else 32) if is_rounded and rows < FEW_ROWS else x
+        rounded = as_bytes(x, 16 if form in OF_16 else 32) if is_rounded and rows < FEW_ROWS else x
         assert_near(plan.spawn().run([x])[0], rounded, numbers(form, packed))
 
 

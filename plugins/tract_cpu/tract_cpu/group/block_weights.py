@@ -10,6 +10,7 @@ from tract_llvm.language.types import F16, F32, I8, U8, ElementType
 
 from tract_core.compile.products import ProductAxes, is_product_of_two, stretched_shapes
 from tract_core.data import DatumType
+from tract_core.data.blocks.coded import FLOATS, LEVELS
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed_graph import TypedNode
@@ -92,7 +93,7 @@ def blocks_of_files(op: UnpackBlocks, packed: Array) -> BlockWeights | NarrowWei
     if op.form in _NARROW and packed.ndim == 3 and packed.size:
         return NarrowWeights(packed.reshape(len(packed), -1).view(_NARROW[op.form]))
     found = _OF_FILES.get(op.form)
-    if found is None or packed.ndim != 3 or not packed.size:
+    if found is None or packed.ndim != 3 or not packed.size or _has_infinities(op.form, packed):
         return None
     form, parts = found
 
@@ -110,6 +111,12 @@ def _nibbles(blocks: Array, start: int, length: int = 32) -> Array:
     """Codes of 4 bits of blocks, in runs of so many: in the low halves of bytes, then in the high ones."""
     codes = blocks[..., start:].reshape(*blocks.shape[:-1], -1, length // 2)
     return np.stack([codes & 15, codes >> 4], axis=-2).reshape(len(blocks), -1)
+
+
+def _crumbs(packed: Array, length: int = 32) -> Array:
+    """Codes of 2 bits, in runs of so many: in the lowest bits of bytes, then in the next ones."""
+    runs = packed.reshape(*packed.shape[:-1], -1, 1, length)
+    return (runs >> np.arange(0, 8, 2, dtype=np.uint8)[:, None] & 3).reshape(len(packed), -1)
 
 
 def _fifth_bits(blocks: Array, start: int) -> Array:
@@ -150,25 +157,70 @@ def _small_scales(blocks: Array, start: int) -> tuple[Array, Array]:
     return scales.reshape(len(blocks), -1), minima.reshape(len(blocks), -1)
 
 
+def _high_bits(packed: Array) -> Array:
+    """A bit of each of 256 codes: bit ``k`` of 32 bytes is that of the ``k``-th 32 codes."""
+    bits = packed[..., None] >> np.arange(8, dtype=np.uint8) & 1
+    return np.moveaxis(bits, -1, -2).reshape(len(packed), -1)
+
+
+def _q2_k(blocks: Array) -> BlockParts:
+    both = blocks[..., :16].reshape(len(blocks), -1)
+    return BlockParts(_crumbs(blocks[..., 16:80]), (both & 15, both >> 4), (_halves(blocks, 80), -_halves(blocks, 82)))
+
+
+def _q3_k(blocks: Array) -> BlockParts:
+    codes = _crumbs(blocks[..., 32:96]) | _high_bits(blocks[..., :32]) << 2
+    scales = _nibbles(blocks[..., :104], 96, 16) | _crumbs(blocks[..., 104:108], 4) << 4
+    return BlockParts(codes - np.uint8(4), (scales.astype(np.int8) - 32,), (_halves(blocks, 108),))
+
+
 def _q4_k(blocks: Array) -> BlockParts:
     codes = _nibbles(blocks, 16, 64)
     return BlockParts(codes, _small_scales(blocks, 4), (_halves(blocks, 0), -_halves(blocks, 2)))
 
 
 def _q5_k(blocks: Array) -> BlockParts:
-    high = blocks[..., 16:48, None] >> np.arange(8, dtype=np.uint8) & 1  # a bit of each of eight blocks
-    codes = _nibbles(blocks, 48, 64) | np.moveaxis(high, -1, -2).reshape(len(blocks), -1) << 4
+    codes = _nibbles(blocks, 48, 64) | _high_bits(blocks[..., 16:48]) << 4
     return BlockParts(codes, _small_scales(blocks, 4), (_halves(blocks, 0), -_halves(blocks, 2)))
 
 
 def _q6_k(blocks: Array) -> BlockParts:
-    low, high = blocks[..., :128].reshape(*blocks.shape[:-1], 2, 64), blocks[..., 128:192]
-    high = high.reshape(*blocks.shape[:-1], 2, 1, 32) >> np.arange(0, 8, 2, dtype=np.uint8)[:, None] & 3
-    both = np.stack([low & 15, low >> 4], axis=-2).reshape(*blocks.shape[:-1], 2, 4, 32)
-    codes = (both | high << 4).reshape(len(blocks), -1)
+    codes = _nibbles(blocks[..., :128], 0, 128) | _crumbs(blocks[..., 128:192]) << 4
     scales = np.ascontiguousarray(blocks[..., 192:208]).view(np.int8).reshape(len(blocks), -1)
     return BlockParts(codes, (scales,), (_halves(blocks, 208),))
 
+
+def _iq4_nl(blocks: Array) -> BlockParts:
+    return BlockParts(_LEVELS[_nibbles(blocks, 2)], (_halves(blocks, 0),))
+
+
+def _iq4_xs(blocks: Array) -> BlockParts:
+    scales = _nibbles(blocks[..., :8], 4, 2) | _crumbs(blocks[..., 2:4], 1) << 4
+    return BlockParts(_LEVELS[_nibbles(blocks, 8)], (scales.astype(np.int8) - 32,), (_halves(blocks, 0),))
+
+
+def _mxfp4(blocks: Array) -> BlockParts:
+    """Twice the numbers, so half the scales: f32 holds each of these powers of two."""
+    scales = np.ldexp(np.float32(1), blocks[..., 0].astype(np.int32) - 128)
+    return BlockParts(_FLOATS[_nibbles(blocks, 1)], (scales,))
+
+
+def _has_infinities(form: str, blocks: Array) -> bool:
+    """Whether numbers may be infinite: infinities cancel to what is no number, which sums of codes do not show."""
+    return form == "mxfp4" and int(blocks[..., 0].max()) > _MXFP4_LARGEST
+
+
+_LEVELS: Final = np.array(LEVELS, np.int8)
+"""The integers that codes of IQ4 stand for, by the code: of 8 bits, with a sign."""
+
+_CENTRE: Final = 16
+"""Added to the integers of MXFP4, up to 12, it makes integers of 5 bits without a sign."""
+
+_FLOATS: Final = np.array([one + _CENTRE for one in FLOATS], np.uint8)
+"""Such integers, by the code."""
+
+_MXFP4_LARGEST: Final = 252
+"""The largest scale of which all numbers are finite: 12 * 2**124."""
 
 _NARROW: Final = {"f16": np.dtype("<f2"), "bf16": DatumType.BF16.numpy}
 """Formats whose blocks are just floats."""
@@ -180,9 +232,14 @@ _OF_FILES: Final[Mapping[str, tuple[BlockForm, Callable[[Array], BlockParts]]]] 
     "q5_1": (BlockForm(5, 0, 32, F16, F16), _q5_1),
     "q8_0": (BlockForm(8, 128, 32, F16), _q8_0),
     "q8_1": (BlockForm(8, 128, 32, F16), _q8_1),
+    "q2_k": (BlockForm(2, 0, 16, U8, U8, 16, F16), _q2_k),
+    "q3_k": (BlockForm(4, 8, 16, I8, None, 16, F16), _q3_k),
     "q4_k": (BlockForm(4, 0, 32, U8, U8, 8, F16), _q4_k),
     "q5_k": (BlockForm(5, 0, 32, U8, U8, 8, F16), _q5_k),
     "q6_k": (BlockForm(6, 32, 16, I8, None, 16, F16), _q6_k),
+    "iq4_nl": (BlockForm(8, 128, 32, F16), _iq4_nl),
+    "iq4_xs": (BlockForm(8, 128, 32, I8, None, 8, F16), _iq4_xs),
+    "mxfp4": (BlockForm(5, _CENTRE, 32, F32), _mxfp4),
 }
 """By the name of a format: its form, and what takes blocks [columns, blocks, bytes] apart."""
 
