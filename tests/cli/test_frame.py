@@ -247,11 +247,12 @@ def test_a_folder_without_a_model(tract: Call, tmp_path: Path) -> None:
 
 
 def test_a_folder_with_a_model(tract: Call, model: Path) -> None:
-    assert "none of graph.nnef, model.crvo, model.nnef.tgz, model.onnx" in tract(model.parent).output
+    names = "model.safetensors, graph.nnef, model.gguf, model.safetensors.index.json, model.crvo, model.nnef.tgz, model.onnx"
+    assert f"none of {names}" in tract(model.parent).output
     model = model.rename(model.with_name("model.onnx"))
     assert tract(model.parent).exit_code == 0
     model.with_name("model.tar").write_bytes(model.read_bytes())
-    assert "several of graph.nnef, model.crvo, model.nnef.tgz, model.onnx" in tract(model.parent).output
+    assert f"several of {names}" in tract(model.parent).output
 
 
 def test_a_runtime_that_is_not_there_is_told_though_nothing_runs(tract: Call, model: Path) -> None:
