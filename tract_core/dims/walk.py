@@ -69,10 +69,13 @@ def evaluate(dim: Dim, mapping: Mapping[str, int]) -> int:
     """
     if isinstance(dim, int):
         return dim
-    missing = symbols_of(dim) - mapping.keys()
-    if missing:
-        raise _missing_values(dim, missing, mapping)
-    return _value(dim, mapping)
+    try:
+        return _value(dim, mapping)
+    except KeyError:
+        missing = symbols_of(dim) - mapping.keys()
+        if not missing:
+            raise
+        raise _missing_values(dim, missing, mapping) from None
 
 
 class Values(Protocol):
