@@ -11,6 +11,7 @@ from tract_cpu.caches import Caches
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.plan import CpuPlan
 from tract_cpu.products import direct
+from tract_cpu.target import Rounding
 from tract_llvm.elements.plan_text import plan_text
 from tract_llvm.isa import Isa
 
@@ -361,7 +362,7 @@ def test_kernels_have_the_tiles_that_some_row_needs(isa: Isa, shape: str, width:
     """Where the length of rows is known that is one tile for what whole ones leave over, or none."""
     op = Shape(16, 33, (7, width), (3, 3))
     x, weights, bias = arrays(op, "f4")
-    plan = CpuPlan(wired(op, weights, bias, shape.format(width) + ",f32"), isa, winograd=False)
+    plan = CpuPlan(wired(op, weights, bias, shape.format(width) + ",f32"), isa, rounding=Rounding(winograd=False))
     (kernel,) = [step.kernel for step in plan.steps if isinstance(step.kernel, ConvPlan)]
     if "W" in shape:
         assert kernel.rest[-1] == 1
@@ -426,7 +427,7 @@ def test_one_kernel_serves_weights_of_any_size(isa: Isa) -> None:
         w, b = model.add_const(f"{name}.w", weights), model.add_const(f"{name}.b", np.zeros(outputs, "f4"))
         (x,) = model.wire_node(name, op, [x, w, b])
     model.set_outputs([x])
-    plan = CpuPlan(model, isa, threads=2, winograd=False)
+    plan = CpuPlan(model, isa, threads=2, rounding=Rounding(winograd=False))
     near = [step.arguments[3] for step in plan.steps if isinstance(step.kernel, ConvPlan)]
     assert near[0] == 1
     assert len(kernels(plan)) == 1

@@ -13,6 +13,7 @@ from tract_cpu.kernels.attention import AttentionPlan
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.plan import CpuPlan
+from tract_cpu.target import Rounding
 from tract_llvm.isa import Isa
 from tract_llvm.language.types import F32
 
@@ -115,7 +116,7 @@ def test_networks_are_near_to_those_in_numpy(isa, name, kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_convolutions_read_f32_where_nothing_sums_narrow_products(any_isa, kind) -> None:
-    plan = CpuPlan(narrow_model(layers, "1,3,9,9,f32", kind), any_isa, winograd=False)
+    plan = CpuPlan(narrow_model(layers, "1,3,9,9,f32", kind), any_isa, rounding=Rounding(winograd=False))
     kernels = [step.kernel for step in plan.details.steps if hasattr(step, "kernel")]
     convs = [one for one in kernels if isinstance(one, ConvPlan)]
     held = is_held(any_isa, kind)

@@ -14,7 +14,7 @@ from tract_cpu.kernels.kernel import Kernel, KernelPlan
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.kernels.winograd import WinogradPlan
 from tract_cpu.program.program import NativeStep
-from tract_cpu.target import Target
+from tract_cpu.target import Rounding, Target
 from tract_llvm.elements.plan_text import plan_text
 from tract_llvm.isa import ISAS, Isa
 from tract_llvm.language.function import Function
@@ -64,7 +64,7 @@ def kernels(isa: Isa) -> dict[str, list[KernelPlan]]:
     cases = [case.model(symbolic=True, registry=registry) for case in all_cases(registry)]
     models = [(model, True) for model in [*cases, convolution(1), convolution(32), recurrent()]]
     for model, winograd in [*models, (convolution(1), False)]:
-        for step in program_of(model, Target(isa, winograd=winograd)).steps:
+        for step in program_of(model, Target(isa, rounding=Rounding(winograd=winograd))).steps:
             if isinstance(step, NativeStep):
                 found[step.kernel.name].setdefault(plan_text(step.kernel), step.kernel)
     return {name: list(plans.values()) for name, plans in found.items()}

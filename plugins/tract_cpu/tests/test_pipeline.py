@@ -10,6 +10,7 @@ import pytest
 from tract_cpu.kernels.pipeline import PipelinePlan
 from tract_cpu.plan import CpuPlan
 from tract_cpu.schedule import rows as pipeline
+from tract_cpu.target import Rounding
 from tract_llvm.isa import Isa
 
 from tract_core.model.fact_text import parse_typed_fact
@@ -73,7 +74,7 @@ class Net:
     def check(self, isa: Isa, *, steps: int | None = 1, threads: int = 1) -> Array:
         """So many steps compute all of it; returns what comes out."""
         self.model.set_outputs([self.last])
-        plan = CpuPlan(self.model, isa, threads, winograd=False)
+        plan = CpuPlan(self.model, isa, threads, rounding=Rounding(winograd=False))
         if steps is not None:
             assert len([step for step in plan.steps if step.nodes]) == steps
         (found,) = plan.spawn().run([self.x])

@@ -10,6 +10,7 @@ from tract_cpu.group import winograd
 from tract_cpu.kernels.winograd import WinogradPlan
 from tract_cpu.plan import CpuPlan
 from tract_cpu.runtime import CpuRuntime
+from tract_cpu.target import Rounding
 from tract_llvm.isa import Isa
 
 from tract_core.model.fact_text import parse_typed_fact
@@ -112,7 +113,7 @@ def test_errors_are_like_those_of_direct_sums(isa: Isa) -> None:
         layer = Layer(channels, 32, (24, 24), scale=(9 * channels) ** -0.5)
         wanted = layer.wanted()
         for way in (True, False):
-            plan = CpuPlan(layer.model(), isa, winograd=way)
+            plan = CpuPlan(layer.model(), isa, rounding=Rounding(winograd=way))
             assert bool(kernels(plan)) is way
             found = plan.spawn().run([layer.x])[0]
             assert np.abs(found - wanted).max() < 4e-6 * np.abs(wanted).max()
@@ -125,7 +126,7 @@ def test_what_is_not_finite_goes_no_further_than_windows_reach(isa: Isa, number:
     layer.x[0, 3, 4, 5] = layer.x[0, 19, 8, 0] = number
     with np.errstate(over="ignore", invalid="ignore"):
         found = CpuPlan(layer.model(), isa).spawn().run([layer.x])[0]
-        direct = CpuPlan(layer.model(), isa, winograd=False).spawn().run([layer.x])[0]
+        direct = CpuPlan(layer.model(), isa, rounding=Rounding(winograd=False)).spawn().run([layer.x])[0]
     np.testing.assert_array_equal(np.isnan(found), np.isnan(direct))
     np.testing.assert_array_equal(np.isinf(found), np.isinf(direct))
     finite = np.isfinite(direct) & (np.abs(direct) < 1e30)
@@ -136,7 +137,9 @@ def test_what_is_not_finite_goes_no_further_than_windows_reach(isa: Isa, number:
 def test_infinite_weights_give_what_direct_sums_give(isa: Isa) -> None:
     layer = Layer(16, 33, (8, 8))
     layer.weights[32, 3, 1, 1], layer.weights[7, 0, 0, 2] = np.inf, np.nan
-    found, direct = (CpuPlan(layer.model(), isa, winograd=way).spawn().run([layer.x])[0] for way in (True, False))
+    found, direct = (
+        CpuPlan(layer.model(), isa, rounding=Rounding(winograd=way)).spawn().run([layer.x])[0] for way in (True, False)
+    )
     np.testing.assert_array_equal(np.isnan(found), np.isnan(direct))
     np.testing.assert_array_equal(np.isinf(found), np.isinf(direct))
     close(np.where(np.isfinite(direct), found, 0), np.where(np.isfinite(direct), layer.wanted(), 0))
