@@ -46,7 +46,7 @@ def packed_weights(start: Start) -> Packed | None:
     """The group of a node that unpacks weights of products alone; ``None`` for any other."""
     describe = start.model.registry[BLOCKS].find(type(start.node.op))
     arrays = [start.array(slot) for slot in range(len(start.node.inputs))]
-    if describe is None or None in [None if one is None else True for one in arrays]:
+    if describe is None or any(one is None for one in arrays):
         return None
     readers = start.model.outlet(start.outlet).successors
     if not readers or start.outlet in start.model.outputs or start.result() != F32:

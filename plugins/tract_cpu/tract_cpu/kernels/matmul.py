@@ -191,9 +191,8 @@ class ProductWriter:
         for height, row, number in self._tiles_of(whole, count):
             fetched = None
             if self.plan.fetches:
-                fetched = _Fetched(
-                    at.right.at(self.lines * self.plan.tile.columns + number * share * self.steps), share
-                )
+                place = self.lines * self.plan.tile.columns + number * share * self.steps
+                fetched = _Fetched(at.right.at(place), share)
             left = self._packed_factors(packed.at(number * each)) if self.plan.packs else self.factors(at, row)
             self._tile(height, left, at.below(row), fetched)
 

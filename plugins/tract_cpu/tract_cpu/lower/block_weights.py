@@ -16,8 +16,7 @@ from tract_core.ops.gather import Gather
 from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.group.block_weights import Packed
-from tract_cpu.kernels.in_blocks.bytes import BlockBytesPlan
-from tract_cpu.kernels.in_blocks.matmul import BYTES
+from tract_cpu.kernels.in_blocks.bytes import BYTES, BlockBytesPlan
 from tract_cpu.kernels.in_blocks.rows import BlockRowsPlan
 from tract_cpu.kernels.sums import tile_for
 from tract_cpu.program.arguments import Given, arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from mmap import mmap
 from typing import Any, Final
 
@@ -14,6 +15,14 @@ _U64: Final = struct.Struct("<Q")
 
 OFTEN: Final = 4096
 """After so many values, it is asked whether there is time left."""
+
+
+def numbers_in_time(count: int) -> Iterator[int]:
+    """0, 1, 2 ... before ``count``. Raises LimitExceeded when time is up."""
+    for number in range(count):
+        if number % OFTEN == 0:
+            check_time()
+        yield number
 
 
 class Cursor:
@@ -71,12 +80,7 @@ class Cursor:
 
     def texts(self, count: int, what: str) -> tuple[str, ...]:
         """Several texts. Raises LimitExceeded when time is up."""
-        found = list[str]()
-        for number in range(count):
-            if number % OFTEN == 0:
-                check_time()
-            found.append(self.text(what))
-        return tuple(found)
+        return tuple(self.text(what) for _ in numbers_in_time(count))
 
     def name(self, what: str, most: int) -> str:
         """A text that names something. Raises CorruptModel for one that is longer, or no UTF-8."""

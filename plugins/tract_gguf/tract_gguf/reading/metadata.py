@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 
 from tract_core.errors import CorruptModel, LimitExceeded
-from tract_core.limits import check_time
 from tract_core.plugins.keys import Array
-from tract_gguf.reading.cursor import OFTEN, Cursor
+from tract_gguf.reading.cursor import Cursor, numbers_in_time
 
 Value = bool | int | float | str | Array | tuple["Value", ...]
 """Arrays of numbers are arrays of NumPy, read-only; those of texts and of arrays are tuples."""
@@ -47,9 +46,7 @@ _LEAST: Final = {**{code: one.size for code, one in _STRUCTS.items()}, _BOOL: 1,
 def read_metadata(cursor: Cursor, count: int) -> Mapping[str, Value]:
     """That many pairs. Raises CorruptModel, also for a key that is there twice, and LimitExceeded."""
     found: dict[str, Value] = {}
-    for number in range(count):
-        if number % OFTEN == 0:
-            check_time()
+    for number in numbers_in_time(count):
         key = cursor.name(f"key {number} of the metadata", MAX_KEY)
         if key in found:
             raise CorruptModel(f"the metadata have the key {key!r:.80} twice")
@@ -82,12 +79,7 @@ def _array(cursor: Cursor, what: str, depth: int) -> Value:
         return _bools(cursor, count, what)
     if code == _TEXT:
         return cursor.texts(count, what)
-    arrays = list[Value]()
-    for number in range(count):
-        if number % OFTEN == 0:
-            check_time()
-        arrays.append(_array(cursor, what, depth + 1))
-    return tuple(arrays)
+    return tuple(_array(cursor, what, depth + 1) for _ in numbers_in_time(count))
 
 
 def _numbers(cursor: Cursor, form: str, count: int, what: str) -> Array:

@@ -14,10 +14,9 @@ from tract_core.data.blocks import Blocks
 from tract_core.data.stored import checked_shape
 from tract_core.errors import CorruptModel, LimitExceeded, Unsupported
 from tract_core.frozen import frozen
-from tract_core.limits import check_time
 from tract_core.ops.blocks import FORMATS
 from tract_core.plugins.keys import Array
-from tract_gguf.reading.cursor import OFTEN, Cursor
+from tract_gguf.reading.cursor import Cursor, numbers_in_time
 
 MAX_RANK: Final = 4
 """Axes of a tensor of ggml."""
@@ -123,9 +122,7 @@ class Info(NamedTuple):
 def read_infos(cursor: Cursor, count: int) -> Sequence[Info]:
     """What the header says of that many tensors. Raises ModelError."""
     found: dict[str, Info] = {}
-    for number in range(count):
-        if number % OFTEN == 0:
-            check_time()
+    for number in numbers_in_time(count):
         name = cursor.name(f"the name of tensor {number}", MAX_NAME)
         if name in found:
             raise CorruptModel(f"there are two tensors of the name {name!r:.80}")

@@ -28,6 +28,12 @@ _INFINITY: Final = 0x7F800000
 _ROUNDS: Final = 12582912.0
 """1.5 * 2**23: of a number to which it is added, the lowest bits are the integer that is nearest."""
 
+_BITS_OF_ROUNDS: Final = 0x4B400000
+"""That number as f32."""
+
+BYTES: Final = (Memory("bytes", I8), Memory("scales", F32), Memory("sums", F32))
+"""Rows as bytes in blocks: the integers, the scale of each block, and that times the sum of its integers."""
+
 
 def grouping_of_bytes(isa: Isa) -> DotGrouping | None:
     """How bytes with signs are multiplied with codes of a few bits, on the right, that have none."""
@@ -52,14 +58,13 @@ class BlockBytesPlan:
     @property
     def signature(self) -> Signature:
         """What it is called with. ``row``: how far apart rows are; ``blocks``: how many each has."""
-        results = Memory("bytes", I8), Memory("scales", F32), Memory("sums", F32)
-        return Signature.of(Size("row"), Size("blocks"), Memory("rows", self.element), *results)
+        return Signature.of(Size("row"), Size("blocks"), Memory("rows", self.element), *BYTES)
 
     def emit(self, k: Kernel) -> None:
-        """Of each block: the integers, the scale, and the scale times the sum of the integers. A task for each row."""
+        """What `BYTES` says of each block. A task for each row."""
         taken = self.signature.taken(k)
         blocks, rows = taken.size("blocks"), taken.memory("rows")
-        bytes_, scales, sums = (taken.memory(one) for one in ("bytes", "scales", "sums"))
+        bytes_, scales, sums = (taken.memory(one.name) for one in BYTES)
         with k.loop("task", k.end, k.begin) as task:
             row = rows.at(task * taken.size("row"))
             with k.loop("block", blocks) as block:
@@ -74,7 +79,9 @@ class BlockBytesPlan:
         is_usual = (largest > 0) & (largest < _INFINITY)
         top = largest.bits(F32)
         inverse = k.select(is_usual, k.constant(MOST, F32) / top, 0.0)
-        rounded = [one * inverse.splat(self.lanes) + _ROUNDS for one in self._finite(k, numbers, is_usual)]
+        # A block with a number that is not finite becomes zeros, and its scale says what comes out.
+        finite = [k.select(is_usual.splat(self.lanes), one, 0.0) for one in numbers]
+        rounded = [one * inverse.splat(self.lanes) + _ROUNDS for one in finite]
         total = k.constant(0, I32, self.lanes)
         for start, one in zip(starts, rounded, strict=True):
             integers = one.bits(I32) - _BITS_OF_ROUNDS
@@ -83,10 +90,3 @@ class BlockBytesPlan:
         scale = top * (1 / MOST)
         heads[0][place] = scale
         heads[1][place] = scale * k.convert(k.total(total), F32)
-
-    def _finite(self, k: Kernel, numbers: list[Value], is_usual: Value) -> list[Value]:
-        """The numbers, zeros in a block with one that is not finite: its scale says what comes out."""
-        return [k.select(is_usual.splat(self.lanes), one, 0.0) for one in numbers]
-
-
-_BITS_OF_ROUNDS: Final = 0x4B400000

@@ -14,16 +14,17 @@ from functools import reduce
 from typing import Final
 
 from tract_llvm.language.buffers import Buffer
-from tract_llvm.language.types import F32, I8, I32
+from tract_llvm.language.types import F32, I32
 from tract_llvm.language.values import Value
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
 from tract_cpu.kernels.dots import DotGrouping
+from tract_cpu.kernels.in_blocks.bytes import BYTES
 from tract_cpu.kernels.in_blocks.weights import GROUP, BlockForm, BlockReader
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.matmul import Factors, MatMulPlan, ProductWriter, TilePlace
-from tract_cpu.kernels.signature import Memory, Signature
+from tract_cpu.kernels.signature import Signature
 from tract_cpu.kernels.sums import added
 
 FEW_ROWS: Final = 8
@@ -40,10 +41,6 @@ _HEIGHTS_OF_BYTES: Final = (4, 2, 1)
 
 _CHAINS: Final = 2
 """How many sums of a block each row and column has. Always as many, so that no row depends on how many there are."""
-
-
-BYTES: Final = (Memory("bytes", I8), Memory("scales", F32), Memory("sums", F32))
-"""Rows as bytes in blocks."""
 
 
 @frozen

@@ -11,7 +11,7 @@ codes. Codes of five or six bits are in two planes: words with four bits of each
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from tract_llvm.language.buffers import Buffer
@@ -109,28 +109,40 @@ class BlockForm:
             word, place = words[0], place_of(number, self.bits)
             high = word << (WORD - self.bits - place) if place < WORD - self.bits else word
             return (high & (_ones(self.bits) << (WORD - self.bits)) if place else high).bits(I32)
-        found, shift, first = None, 0, 0
-        for bits in self.planes:
+        parts = list[Value]()
+        for bits, own in self._by_plane(words):
             each = WORD // bits
-            word, place = words[first + number // each], place_of(number % each, bits)
+            word, place = own[number // each], place_of(number % each, bits)
             low = word >> place if place else word
-            part = low & _ones(bits) if place + bits < WORD else low
-            found = part if found is None else found | part << shift
-            first, shift = first + self.unit // each, shift + bits
-        assert found is not None  # there is a plane at least
-        return found.bits(I32) - self.centre if self.centre else found.bits(I32)
+            parts.append(low & _ones(bits) if place + bits < WORD else low)
+        found = self._joined(parts).bits(I32)
+        return found - self.centre if self.centre else found
 
     def group(self, words: Sequence[Value], number: int) -> Value:
         """Four neighbours as the bytes of a word, none of them less the centre; not of codes of 8 bits with a sign."""
-        found, shift, first = None, 0, 0
-        for bits in self.planes:
+        parts = list[Value]()
+        for bits, own in self._by_plane(words):
             each = 8 // bits
-            word, place = words[first + number // each], bits * (number % each)
-            part = (word >> place if place else word) & _ones(bits) * _EACH_BYTE
-            found = part if found is None else found | part << shift
-            first, shift = first + self.unit // (WORD // bits), shift + bits
-        assert found is not None  # there is a plane at least
+            word, place = own[number // each], bits * (number % each)
+            parts.append((word >> place if place else word) & _ones(bits) * _EACH_BYTE)
+        found = self._joined(parts)
         return (found ^ self.centre * _EACH_BYTE if self.signed else found).bits(I32)
+
+    def _by_plane(self, words: Sequence[Value]) -> Iterator[tuple[int, Sequence[Value]]]:
+        """For each plane, how many bits of a code it has, and its words of a unit."""
+        first = 0
+        for bits in self.planes:
+            last = first + self.unit * bits // WORD
+            yield bits, words[first:last]
+            first = last
+
+    def _joined(self, parts: Sequence[Value]) -> Value:
+        """The bits of all planes, each behind those of the plane before."""
+        found, shift = parts[0], 0
+        for bits, part in zip(self.planes, parts[1:], strict=False):  # there is one more plane than borders
+            shift += bits
+            found = found | part << shift
+        return found
 
 
 _EACH_BYTE: Final = 0x01010101
