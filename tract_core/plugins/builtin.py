@@ -36,6 +36,7 @@ _FAMILIES: Final = (
     "grid_sample",
     "if_then_else",
     "iff",
+    "indexed_matmul",
     "loop",
     "lrn",
     "non_max_suppression",

@@ -57,6 +57,7 @@ _BLURS: Final = {
     "einsum": "EinSum",
     "elementwise": "Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp GeluApproximate GeluExact Ln PowConst "
     "Sigmoid Silu Sin Sinh Tan Tanh",
+    "indexed_matmul": "IndexedMatMul",
     "lrn": "Lrn",
     "norm": "RmsNorm",
     "pool": "SumPool",

@@ -31,6 +31,7 @@ _LOWERED: Final = (
     "grid_sample",
     "identity",
     "if_then_else",
+    "indexed_matmul",
     "loop",
     "lrn",
     "one_hot",

@@ -84,6 +84,8 @@ class Lowering(CpuKnown):
         """Weights in narrow floats, which are nowhere widened: products and look-ups read them so."""
         self.bytes_of_rows: dict[Any, Any] = {}
         """Rows that were rounded to bytes for products with such weights: what these are told of them."""
+        self.runs_of_rows: dict[Any, Any] = {}
+        """Rows in the order of the matrices that they chose: what products are told of them."""
         self.repeated: dict[OutletId, Repeated] = {}
         """Tensors that repeat others, and are written as soon as somebody wants to see them so."""
         self._views: dict[OutletId, View | None] = {}
@@ -104,12 +106,13 @@ class Lowering(CpuKnown):
         draft, mark = self.draft, self.draft.mark()
         views, copies, homes = dict(self._views), dict(self._copies), dict(self._homes)
         repeated, panels, bytes_ = dict(self.repeated), dict(self._panels), dict(self.bytes_of_rows)
+        runs = dict(self.runs_of_rows)
         try:
             lower()
         except BaseException:
             draft.back_to(mark)
             self._views, self._copies, self._homes = views, copies, homes
-            self.repeated, self._panels, self.bytes_of_rows = repeated, panels, bytes_
+            self.repeated, self._panels, self.bytes_of_rows, self.runs_of_rows = repeated, panels, bytes_, runs
             raise
 
     def take_inputs(self) -> None:

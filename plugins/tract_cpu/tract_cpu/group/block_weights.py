@@ -17,6 +17,7 @@ from tract_core.model.typed_graph import TypedNode
 from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather
+from tract_core.ops.indexed_matmul import IndexedMatMul
 from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
@@ -66,6 +67,9 @@ def _takes_blocks(start: Start, reader: TypedNode, slot: int, axis: int) -> bool
     if isinstance(reader.op, Gather):
         index = start.known.element_at(reader.inputs[1])
         return slot == 0 and (reader.op.axis, axis) == (0, 1) and index is not None and index.kind in "iu"
+    if isinstance(reader.op, IndexedMatMul):
+        kinds = [start.known.element_at(outlet) for outlet in reader.inputs]
+        return (slot, axis) == (1, 2) and kinds[:2] == [F32, F32] and kinds[2] is not None
     return _multiplies(start, reader, slot, axis)
 
 
@@ -90,17 +94,21 @@ def _multiplies(start: Start, reader: TypedNode, slot: int, axis: int) -> bool:
 @ROWS.row(BLOCKS, UnpackBlocks)
 def blocks_of_files(op: UnpackBlocks, packed: Array) -> BlockWeights | NarrowWeights | None:
     """Those of ggml."""
-    if op.form in _NARROW and packed.ndim == 3 and packed.size:
-        return NarrowWeights(packed.reshape(len(packed), -1).view(_NARROW[op.form]))
+    if packed.ndim not in (3, 4) or not packed.size:
+        return None
+    if op.form in _NARROW:
+        return NarrowWeights(packed.reshape(*packed.shape[:-2], -1).view(_NARROW[op.form]))
     found = _OF_FILES.get(op.form)
-    if found is None or packed.ndim != 3 or not packed.size or _has_infinities(op.form, packed):
+    if found is None or _has_infinities(op.form, packed):
         return None
     form, parts = found
+    columns, blocks, size = packed.shape[-3:]
+    rows = packed.reshape(-1, blocks, size)
 
     def part(first: int, last: int) -> BlockParts:
-        return parts(np.ascontiguousarray(packed[first:last]))
+        return parts(np.ascontiguousarray(rows[first:last]))
 
-    return BlockWeights(form, packed.shape[0], packed.shape[1] * form.length * form.over, packed, part)
+    return BlockWeights(form, columns, blocks * form.length * form.over, packed, part, len(rows) // columns)
 
 
 def _halves(blocks: Array, start: int) -> Array:
@@ -246,28 +254,48 @@ _OF_FILES: Final[Mapping[str, tuple[BlockForm, Callable[[Array], BlockParts]]]] 
 
 @ROWS.row(BLOCKS, DequantizeLinear)
 def blocks_of_onnx(op: DequantizeLinear, x: Array, scale: Array, zero: Array) -> BlockWeights | None:
-    """Integers of 4 or 8 bits, with a scale and a zero point for each block."""
+    """Integers of 2, 4 or 8 bits, with a scale and a zero point for each block; floats of 8 bits with a scale."""
     kind, scales = DatumType.from_numpy(x.dtype), _SCALES.get(scale.dtype.type)
-    bits = {DatumType.U4: 4, DatumType.I4: 4, DatumType.U8: 8, DatumType.I8: 8}.get(kind)
-    if bits is None or scales is None or x.ndim != 2 or scale.ndim != 2 or not x.size:
+    bits = _BITS.get(kind)
+    if bits is None or scales is None or x.ndim not in (2, 3) or scale.ndim != x.ndim or not x.size:
         return None
-    turned = [one if op.axis == 1 else one.T for one in (x, scale, zero)]
+    if op.axis != x.ndim - 1 and x.ndim == 3:
+        return None
+    turned = [one.reshape(-1, one.shape[-1]) if op.axis == x.ndim - 1 else one.T for one in (x, scale, zero)]
+    if kind.is_float() and (_has_nan(x) or zero.astype(np.float32).any()):
+        return None
     half, middle = 1 << (bits - 1), int(zero.flat[0])
-    centred = bool((zero == zero.flat[0]).all()) and middle == (0 if kind.is_signed() else half)
-    centre = half if centred or kind.is_signed() else 0
-    form = BlockForm(bits, centre, op.block, scales, None if centred else F32)
-    columns, depth = turned[0].shape
+    whole = kind.is_float() or kind.is_signed()
+    centred = bool((zero == zero.flat[0]).all()) and middle == (0 if whole else half)
+    centre = 0 if kind.is_float() else half if centred or whole else 0
+    form = BlockForm(bits, centre, op.block, scales, None if centred else F32, floats=kind.is_float())
+    rows, depth = turned[0].shape
+    columns = x.shape[1] if x.ndim == 3 else rows
     if depth % op.block or op.block % form.unit:
         return None
 
     def part(first: int, last: int) -> BlockParts:
         codes, scale, zero = (one[first:last] for one in turned)
-        numbers = (codes.astype(np.int16) - (middle if centred else 0)).astype(np.uint8)
+        numbers = codes.view(np.uint8)
+        if not kind.is_float() and centred and middle:
+            numbers = numbers - np.uint8(middle)
         if centred:
             return BlockParts(numbers, (scale,))
         return BlockParts(numbers, (scale, -scale.astype(np.float32) * zero.astype(np.float32)))
 
-    return BlockWeights(form, columns, depth, x, part)
+    return BlockWeights(form, columns, depth, x, part, rows // columns)
 
+
+def _has_nan(floats: Array) -> bool:
+    """Whether one of some floats of the type e4m3fn is none."""
+    return bool((floats.view(np.uint8) & 127 == 127).any())
+
+
+_BITS: Final = {
+    **dict.fromkeys((DatumType.U2, DatumType.I2), 2),
+    **dict.fromkeys((DatumType.U4, DatumType.I4), 4),
+    **dict.fromkeys((DatumType.U8, DatumType.I8, DatumType.F8E4M3FN), 8),
+}
+"""How many bits codes have, by their type."""
 
 _SCALES: Final[Mapping[type, ElementType]] = {np.float32: F32, np.float16: F16}

@@ -31,9 +31,10 @@ class BlockParts(NamedTuple):
 
 @frozen
 class BlockWeights:
-    """A matrix in blocks along the axis that is summed, part of the model. ``columns``, ``depth``: its sizes.
+    """Matrices in blocks along the axis that is summed, part of the model. ``columns``, ``depth``: sizes of each.
 
-    ``source``: the array that most of it lies in; ``parts``: of it, those of some columns, ``(first, last)``.
+    ``source``: the array that most of them lies in; ``parts``: of some columns, ``(first, last)``, where those of one
+    matrix follow those of the one before. ``matrices``: how many there are.
     """
 
     form: BlockForm
@@ -41,35 +42,49 @@ class BlockWeights:
     depth: int
     source: Array
     parts: Callable[[int, int], BlockParts]
+    matrices: int = 1
 
     def shape(self, width: int) -> tuple[int, int, int]:
-        """Of its panels of so many columns: panels, blocks that have a scale in common, bytes of these."""
+        """Of panels of so many columns: panels of all matrices, blocks with a scale in common, bytes of these."""
         form = self.form
-        return -(-self.columns // width), self.depth // (form.length * form.over), width * form.whole
+        return self.matrices * -(-self.columns // width), self.depth // (form.length * form.over), width * form.whole
 
 
 @frozen
 class NarrowWeights:
-    """A matrix [columns, depth] of f16 or bf16, part of the model, which stands for numbers in f32."""
+    """A matrix [columns, depth], or several, of f16 or bf16, part of the model, which stands for numbers in f32."""
 
     array: Array
 
 
 def in_block_panels(weights: BlockWeights, width: int) -> Array:
-    """Panels of ``width`` columns, bytes of a shape as `BlockWeights.shape` says. What the last one lacks is zeros."""
-    form, shape = weights.form, weights.shape(width)
-    made = lasting(shape, np.uint8)
+    """Panels of ``width`` columns, bytes of a shape as `BlockWeights.shape` says. What the last one lacks is zeros.
+
+    Panels of a matrix are followed by those of the next one.
+    """
+    made, columns, matrices = lasting(weights.shape(width), np.uint8), weights.columns, weights.matrices
+    if not columns % width:
+        columns, matrices = columns * matrices, 1  # as if they were one
+    panels = -(-columns // width)
+    for matrix in range(matrices):
+        _lay(weights, width, range(matrix * columns, (matrix + 1) * columns), made[matrix * panels :][:panels])
+    return made
+
+
+def _lay(weights: BlockWeights, width: int, columns: range, made: Array) -> None:
+    """Panels of some columns, one after the other."""
+    form, count = weights.form, len(made)
     step = max(_AT_ONCE // max(weights.depth * width, 1), 1)
-    for first in range(0, shape[0], step):
-        last = min(first + step, shape[0])
-        parts = weights.parts(first * width, min(last * width, weights.columns))
+    for first in range(0, count, step):
+        last = min(first + step, count)
+        mine = columns[first * width : last * width]
+        parts = weights.parts(mine.start, mine.stop)
         kinds = [form.scale] if form.offset is None else [form.scale, form.offset]
         heads = [_line(one, width, kind) for one, kind in zip(parts.heads, kinds, strict=True)]
         blocks = np.concatenate([*heads, _lines(_words(parts.codes, form), width, heads[0].shape[1])], axis=2)
-        blocks = blocks.reshape(last - first, shape[1], form.over * blocks.shape[2])
+        blocks = blocks.reshape(last - first, made.shape[1], form.over * blocks.shape[2])
         tops = [_line(one, width, form.top) for one in parts.tops]
         np.concatenate([*tops, blocks], axis=2, out=made[first:last])
-    return made
 
 
 def _line(numbers: Array, width: int, element: ElementType) -> Array:

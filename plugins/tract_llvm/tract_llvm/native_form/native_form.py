@@ -15,6 +15,7 @@ from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather
+from tract_core.ops.indexed_matmul import IndexedMatMul
 from tract_llvm.native_form.table import RULES
 
 _BYTES: Final = (DatumType.U8, DatumType.I8)
@@ -82,4 +83,4 @@ def _is_quantised(model: TypedModel) -> bool:
 
 def reads_blocks(model: TypedModel, inlet: InletId) -> bool:
     """Whether it is a product, or a look-up, which need not have all numbers of weights in memory."""
-    return isinstance(model.nodes[inlet.node].op, EinSum | Gather)
+    return isinstance(model.nodes[inlet.node].op, EinSum | Gather | IndexedMatMul)

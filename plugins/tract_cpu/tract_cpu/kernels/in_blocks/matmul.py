@@ -27,8 +27,11 @@ from tract_cpu.kernels.matmul import Factors, MatMulPlan, ProductWriter, TilePla
 from tract_cpu.kernels.signature import Signature
 from tract_cpu.kernels.sums import added
 
-FEW_ROWS: Final = 8
-"""For as many rows a panel is unpacked to memory; for fewer, in registers."""
+FEW_ROWS: Final = 17
+"""For as many rows a panel is unpacked to memory; for fewer, in registers, so that each is what it would be alone.
+
+Up to 16 texts that are written at the same time have such rows. From 8 rows on, both ways take about as long.
+"""
 
 TILES_AT_ONCE: Final = 32
 """For so many tiles of rows a panel is unpacked once: beside their products, that takes no time."""
@@ -36,8 +39,8 @@ TILES_AT_ONCE: Final = 32
 _HEIGHTS: Final = (2, 1)
 """How many of few rows are multiplied at once: as many as registers hold sums of."""
 
-_HEIGHTS_OF_BYTES: Final = (4, 2, 1)
-"""The same of rows as bytes."""
+_HEIGHTS_OF_BYTES: Final = (1,)
+"""The same of rows as bytes: with two at once, each took nearly twice as long."""
 
 _CHAINS: Final = 2
 """How many sums of a block each row and column has. Always as many, so that no row depends on how many there are."""
@@ -63,7 +66,7 @@ class BlockMatMulPlan(MatMulPlan):
 
     def emit(self, k: Kernel) -> None:
         """As of `MatMulPlan`."""
-        product = _InBlocks(self, k)
+        product = BlockProduct(self, k)
         with k.loop("task", k.end, k.begin) as task:
             product.task(task)
 
@@ -75,8 +78,10 @@ def in_blocks(plan: MatMulPlan, form: BlockForm, rows: Dim, grouping: DotGroupin
     return BlockMatMulPlan(**given, form=form, few=few, many=many, bytes=grouping if few else None)
 
 
-class _InBlocks(ProductWriter):
+class BlockProduct(ProductWriter):
     """The product while it is written."""
+
+    plan: BlockMatMulPlan
 
     def __init__(self, plan: BlockMatMulPlan, k: Kernel) -> None:
         super().__init__(plan, k)
@@ -92,18 +97,19 @@ class _InBlocks(ProductWriter):
         k = self.k
         block, begin, end, at = self.block_of(task)
         if not self._many_rows:
-            self._few(end - begin, at)
+            self.few(end - begin, at)
             return
         if not self._few_rows:
             self._many(block, begin, end, at)
             return
         with k.either(end - begin < FEW_ROWS) as (few, many):
             with few:
-                self._few(end - begin, at)
+                self.few(end - begin, at)
             with many:
                 self._many(block, begin, end, at)
 
-    def _few(self, rows: Value, at: TilePlace) -> None:
+    def few(self, rows: Value, at: TilePlace) -> None:
+        """So many rows, few, with a panel that is unpacked in registers."""
         k, begin = self.k, self.k.index(0)
         heights = _HEIGHTS if self._grouping is None else _HEIGHTS_OF_BYTES
         for height in [one for one in heights if one <= self.plan.tile.rows]:
@@ -112,7 +118,7 @@ class _InBlocks(ProductWriter):
                 if self._grouping is not None:
                     self.end(self._sums_of_bytes(height, at.row + row, at.right), at.below(row))
                     continue
-                left = self.factors(at, row)
+                left = self.factors_of(height, at, row)
                 totals = self._sums_of_codes(height, left, at.right)
                 with k.either(self._is_finite(totals)) as (finite, strange):
                     with finite:
@@ -123,7 +129,7 @@ class _InBlocks(ProductWriter):
 
     def _many(self, block: Value, begin: Value, end: Value, at: TilePlace) -> None:
         panel = self.k.scratch(F32)
-        self._unpack(at.right, panel)
+        self.unpack(at.right, panel)
         self.multiply(block, (begin, end), replace(at, right=panel), panel.at(self.depth * self.plan.tile.columns))
 
     def _sums_of_codes(self, height: int, left: Factors, panel: Buffer) -> list[list[Value]]:
@@ -160,7 +166,8 @@ class _InBlocks(ProductWriter):
         nothing = k.constant(0, F32, tile.lanes)
         totals = [[k.variable(nothing) for _ in range(tile.vectors)] for _ in range(height)]
         with k.loop("block", self._deep) as block:
-            reader, places = self._reader(panel, block), [(first + row) * self._deep + block for row in range(height)]
+            reader, sources = self._reader(panel, block), [self.source_of(first + row) for row in range(height)]
+            places = [source * self._deep + block for source in sources]
             sums = self._sums_of_a_block(reader, [self._bytes.at(place * form.length) for place in places])
             scales, offsets = reader.scales(), reader.offsets()
             for place, line, found in zip(places, totals, sums, strict=True):
@@ -173,6 +180,15 @@ class _InBlocks(ProductWriter):
                     if offsets is not None:
                         total.value = less.times_plus(offsets[v], total.value)
         return [[total.value for total in row] for row in totals]
+
+    def factors_of(self, height: int, at: TilePlace, first: Value) -> Factors:
+        """Those of so many rows, from one on."""
+        del height  # rows follow each other
+        return self.factors(at, first)
+
+    def source_of(self, place: Value) -> Value:
+        """The row of the left matrix that a row of the result is made of."""
+        return place
 
     def _sums_of_a_block(self, reader: BlockReader, rows: list[Buffer]) -> list[list[Value]]:
         """The sums of the products of bytes with codes without signs, by rows and vectors."""
@@ -202,7 +218,7 @@ class _InBlocks(ProductWriter):
                     total.value = factor.times_plus(column, total.value)
         return [[total.value for total in row] for row in totals]
 
-    def _unpack(self, panel: Buffer, target: Buffer) -> None:
+    def unpack(self, panel: Buffer, target: Buffer) -> None:
         """target[step, column] = the weight there"""
         tile = self.plan.tile
         for step, columns in self._weights(panel):

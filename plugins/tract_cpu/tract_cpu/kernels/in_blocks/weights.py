@@ -39,7 +39,8 @@ class BlockForm:
     ``over``: how many blocks have a scale in common, of type ``top``, which theirs are multiplied with, and offsets
     likewise; 1 for none. The depth is whole blocks, and so many of them.
 
-    Codes of one plane whose centre is the middle are kept as integers with a sign.
+    Codes of one plane whose centre is the middle are kept as integers with a sign. ``floats``: whether codes are not
+    integers, but finite floats of 8 bits of the type e4m3fn; the centre is 0 then.
     """
 
     bits: int
@@ -49,6 +50,7 @@ class BlockForm:
     offset: ElementType | None = None
     over: int = 1
     top: ElementType = F32
+    floats: bool = False
 
     @property
     def signed(self) -> bool:
@@ -118,6 +120,15 @@ class BlockForm:
         found = self._joined(parts).bits(I32)
         return found - self.centre if self.centre else found
 
+    def float_code(self, words: Sequence[Value], number: int) -> Value:
+        """The same of codes that are floats, in f32: sign, exponent and digits are where f32 has them.
+
+        Exponents are those of f32 less 120, so what has no exponent there has none here, and the product is exact.
+        """
+        place = place_of(number, self.bits)
+        high = words[0] << (WORD - self.bits - place) if place < WORD - self.bits else words[0]
+        return ((high.bits(I32) >> 4).bits(U32) & _OF_F32).bits(F32) * 2.0**120  # a shift repeats the sign
+
     def group(self, words: Sequence[Value], number: int) -> Value:
         """Four neighbours as the bytes of a word, none of them less the centre; not of codes of 8 bits with a sign."""
         parts = list[Value]()
@@ -146,6 +157,9 @@ class BlockForm:
 
 
 _EACH_BYTE: Final = 0x01010101
+
+_OF_F32: Final = 1 << 31 | 0x7F << 20
+"""Where the sign and the other bits of a float of 8 bits are in one of f32."""
 
 
 def _ones(bits: int) -> int:
@@ -204,7 +218,10 @@ class BlockReader:
 
     def codes(self, units: Sequence[Sequence[Value]], number: int) -> list[Value]:
         """The codes with a number in units, less the centre, in f32, times two to the power of the form."""
-        return [self._k.convert(self._form.code(words, number), F32) for words in units]
+        form = self._form
+        if form.floats:
+            return [form.float_code(words, number) for words in units]
+        return [self._k.convert(form.code(words, number), F32) for words in units]
 
     def _part(self, memory: Buffer, start: int, element: ElementType) -> list[Value]:
         part = memory.at(self._columns * start).of(element)

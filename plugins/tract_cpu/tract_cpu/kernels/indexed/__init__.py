@@ -1,0 +1,1 @@
+"""Products whose matrix each row chooses."""
