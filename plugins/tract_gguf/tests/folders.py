@@ -33,6 +33,7 @@ def weights(name: str, shape: Sequence[int]) -> np.ndarray:
 def safetensors(tensors: Mapping[str, np.ndarray]) -> bytes:
     """The content of a file."""
     kinds = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "uint8": "U8"}
+    kinds |= {"int32": "I32", "int8": "I8", "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "F8_E8M0"}
     header, data = {"__metadata__": {"format": "pt"}}, b""
     for name, array in tensors.items():
         ends = [len(data), len(data) + array.nbytes]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -36,6 +37,7 @@ def turning(kind: str, **said: object) -> dict[str, object]:
 FACTORS = {"short_factor": [1 + i / 10 for i in range(8)], "long_factor": [1.0 + i for i in range(8)]}
 OF_LLAMA = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
 GEMMA = {"head_dim": 32, "tie_word_embeddings": True}
+EXPERTS = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 32}
 CASES = {
     "llama": ("llama", {}),
     "llama-3.1": ("llama", {**turning("llama3", factor=8.0, **OF_LLAMA), "tie_word_embeddings": True}),
@@ -48,6 +50,23 @@ CASES = {
     "granite": (
         "granite",
         {"embedding_multiplier": 3.0, "residual_multiplier": 0.3, "attention_multiplier": 0.2, "logits_scaling": 5.0},
+    ),
+    "mixtral": ("mixtral", {"num_local_experts": 5, "num_experts_per_tok": 2, "intermediate_size": 32}),
+    "qwen2_moe": (
+        "qwen2_moe",
+        {**EXPERTS, "shared_expert_intermediate_size": 48, "mlp_only_layers": [1]},
+    ),
+    "qwen3_moe": ("qwen3_moe", {**EXPERTS, "norm_topk_prob": True, "head_dim": 32}),
+    "olmoe": ("olmoe", {"num_experts": 6, "num_experts_per_tok": 3, "intermediate_size": 32}),
+    "granitemoe": (
+        "granitemoe",
+        {"embedding_multiplier": 3.0, "residual_multiplier": 0.3, "attention_multiplier": 0.2, "logits_scaling": 5.0}
+        | {"num_local_experts": 5, "num_experts_per_tok": 2, "intermediate_size": 32},
+    ),
+    "gpt_oss": (
+        "gpt_oss",
+        {"num_local_experts": 5, "num_experts_per_tok": 2, "intermediate_size": 32, "head_dim": 32, "sliding_window": 5}
+        | turning("yarn", factor=4.0, original_max_position_embeddings=16, truncate=False),
     ),
     "olmo2": ("olmo2", {}),
     "phi3": ("phi3", {"sliding_window": 5}),
@@ -76,17 +95,47 @@ def made(kind: str, said: dict[str, object]) -> dict[str, object]:
     config = CONFIG_MAPPING[kind](**(every or said), **ENDS)
     if "sliding_window" in said:
         config.sliding_window = said["sliding_window"]
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     tied = {"lm_head.weight"} if config.tie_word_embeddings else set[str]()
-    shapes = {name: list(one.shape) for name, one in model.named_parameters() if name not in tied}
+    held = dict(parts(model))
+    shapes = {name: list(one.shape) for name, one in held.items() if name not in tied}
     with torch.no_grad():
-        for name, one in model.named_parameters():
+        for name, one in held.items():
             one.copy_(torch.from_numpy(weights(name, one.shape)))
         logits = model.double()(torch.from_numpy(TOKENS), use_cache=False).logits[:, list(PLACES), :FIRST]
     said = json.loads(config.to_json_string(use_diff=False))
     said = {key: value for key, value in said.items() if value is not None and not key.startswith(OF_NO_NETWORK)}
     return {"config": said, "shapes": shapes, "logits": logits.numpy().round(9).tolist()}
+
+
+def parts(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters, as folders call them: there, experts are tensors of their own, and gates are apart."""
+    kind = model.config.model_type
+    for name, one in model.named_parameters():
+        front, _, end = name.partition(".experts.")
+        if kind == "granitemoe":
+            yield (
+                name.replace("router.weight", "router.layer.weight")
+                .replace("experts.gate_up_proj", "input_linear.weight")
+                .replace("experts.down_proj", "output_linear.weight"),
+                one,
+            )
+        elif not end or kind == "gpt_oss":
+            yield name.replace("mlp.gate.", "block_sparse_moe.gate.") if kind == "mixtral" else name, one
+        else:
+            for number, expert in enumerate(one):
+                names = ["gate_proj", "up_proj"] if end == "gate_up_proj" else ["down_proj"]
+                for part, rows in zip(names, expert.chunk(len(names)), strict=True):
+                    own = f"{front}.experts.{number}.{part}.weight"
+                    yield of_mixtral(own) if kind == "mixtral" else own, rows
+
+
+def of_mixtral(name: str) -> str:
+    """What files of Mixtral call an expert."""
+    for part, own in {"mlp": "block_sparse_moe", "gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"}.items():
+        name = name.replace(part, own)
+    return name
 
 
 OF_NO_NETWORK = (

@@ -258,7 +258,6 @@ def test_limits_hold_for_files_and_tensors(tmp_path, network) -> None:
         ({"rope.scaling.type": "other"}, "positions are scaled by 'other'"),
         ({"rope.scaling.type": "linear", "rope.scaling.factor": 0.0}, "scaling.factor is 0.0"),
         ({"attention.layer_norm_rms_epsilon": 5}, None),
-        ({"expert_count": 8}, "the network has experts"),
         ({"attention.head_count": [4, 2]}, "wanted one integer for all layers"),
     ],
     ids=lambda one: str(next(iter(one.items()))) if isinstance(one, dict) else "",
@@ -276,7 +275,7 @@ def test_what_makes_no_network_is_said(said, wanted, tmp_path) -> None:
 
 
 CHANGES_NO_SHAPE = {
-    *("rope.dimension_count", "rope.freq_base", "rope.scaling.type", "expert_count"),
+    *("rope.dimension_count", "rope.freq_base", "rope.scaling.type"),
     *("attention.layer_norm_rms_epsilon",),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -21,10 +22,26 @@ COMMON: Mapping[str, Any] = {
     "attention.head_count": HEADS,
 }
 RMS: Mapping[str, Any] = {"attention.head_count_kv": KEY_HEADS, "attention.layer_norm_rms_epsilon": 1e-5}
+EXPERTS: Mapping[str, Any] = {"expert_count": 5, "expert_used_count": 3, "expert_feed_forward_length": 32}
 OF: Mapping[str, Mapping[str, Any]] = {
     "llama": {**RMS, "rope.dimension_count": 16, "rope.freq_base": 10000.0},
     "qwen2": {**RMS, "rope.freq_base": 1e6},
     "qwen3": {**RMS, "rope.freq_base": 1e6, "attention.key_length": 32, "attention.value_length": 32},
+    "qwen2moe": {**RMS, **EXPERTS, "rope.freq_base": 1e6},
+    "qwen3moe": {**RMS, **EXPERTS, "rope.freq_base": 1e6, "attention.key_length": 32, "attention.value_length": 32},
+    "olmoe": {**RMS, **EXPERTS},
+    "granitemoe": {**RMS, **EXPERTS},
+    "gpt-oss": {
+        **RMS,
+        **EXPERTS,
+        "attention.key_length": 32,
+        "attention.value_length": 32,
+        "attention.sliding_window": 4,
+        "rope.freq_base": 150000.0,
+        "rope.scaling.type": "yarn",
+        "rope.scaling.factor": 4.0,
+        "rope.scaling.original_context_length": 64,
+    },
     "phi3": {**RMS, "rope.dimension_count": 16, "rope.freq_base": 10000.0},
     "gpt2": {"attention.layer_norm_epsilon": 1e-5},
     "gemma": {**RMS, "attention.key_length": 32, "attention.value_length": 32},
@@ -52,7 +69,7 @@ OF: Mapping[str, Mapping[str, Any]] = {
 
 def shapes(architecture: str, said: Mapping[str, Any], *, tied: bool) -> dict[str, tuple[int, ...]]:
     """The weights of a network, in the order of the file."""
-    width, units = said["embedding_length"], said["feed_forward_length"]
+    width = said["embedding_length"]
     size = said.get("attention.key_length", width // HEADS)
     queries, keys = HEADS * size, said.get("attention.head_count_kv", HEADS) * size
     biased = architecture == "gpt2"
@@ -66,21 +83,49 @@ def shapes(architecture: str, said: Mapping[str, Any], *, tied: bool) -> dict[st
         layer["attn_qkv"] = (queries + 2 * keys, width)
     else:
         layer |= {"attn_q": (queries, width), "attn_k": (keys, width), "attn_v": (keys, width)}
-    if architecture in ("phi3", "gpt2"):
-        layer["ffn_up"] = (units if biased else 2 * units, width)
-    else:
-        layer |= {"ffn_gate": (units, width), "ffn_up": (units, width)}
-    layer["ffn_down"] = (width, units)
-    if architecture in ("qwen3", "gemma3"):
-        layer |= {"attn_q_norm": (size,), "attn_k_norm": (size,)}
+    layer |= of_units(architecture, said)
+    if architecture in ("qwen3", "qwen3moe", "gemma3", "olmoe"):
+        whole = architecture == "olmoe"
+        layer |= {"attn_q_norm": (queries if whole else size,), "attn_k_norm": (keys if whole else size,)}
     if architecture in ("gemma2", "gemma3"):
         layer |= {"post_attention_norm": (width,), "post_ffw_norm": (width,)}
+    if architecture == "gpt-oss":
+        layer |= {"post_attention_norm": layer.pop("ffn_norm"), "attn_sinks": (HEADS,)}
     for number in range(said["block_count"]):
         for name, shape in layer.items():
             found[f"blk.{number}.{name}.weight"] = shape
-            if biased or (architecture == "qwen2" and name in ("attn_q", "attn_k", "attn_v")):
-                found[f"blk.{number}.{name}.bias"] = shape[:1]
+            if biased or re.fullmatch(BIASED.get(architecture, ""), name):
+                found[f"blk.{number}.{name}.bias"] = shape[:-1] or shape
     return found
+
+
+BIASED: Mapping[str, str] = {
+    **dict.fromkeys(("qwen2", "qwen2moe"), "attn_[qkv]"),
+    "gpt-oss": "attn_([qkv]|output)|ffn_(gate_inp|.*_exps)",
+}
+"""Which weights have biases, beside GPT-2, where all have."""
+
+
+def of_units(architecture: str, said: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The weights of what is behind attention in a layer."""
+    width, units = said["embedding_length"], said["feed_forward_length"]
+    if "expert_count" in said:
+        return of_experts(architecture, said)
+    if architecture in ("phi3", "gpt2"):
+        return {"ffn_up": (units if architecture == "gpt2" else 2 * units, width), "ffn_down": (width, units)}
+    return {"ffn_gate": (units, width), "ffn_up": (units, width), "ffn_down": (width, units)}
+
+
+def of_experts(architecture: str, said: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The weights of the router of a layer, of its experts, and of the one that all positions ask."""
+    width, count, units = (said[key] for key in ("embedding_length", "expert_count", "expert_feed_forward_length"))
+    layer: dict[str, tuple[int, ...]] = {"ffn_gate_inp": (count, width)}
+    layer |= {f"ffn_{part}_exps": (count, units, width) for part in ("gate", "up")}
+    layer["ffn_down_exps"] = (count, width, units)
+    if architecture == "qwen2moe":
+        layer |= {"ffn_gate_shexp": (96, width), "ffn_up_shexp": (96, width), "ffn_down_shexp": (width, 96)}
+        layer["ffn_gate_inp_shexp"] = (width,)
+    return layer
 
 
 def write_network(
@@ -89,12 +134,13 @@ def write_network(
     kinds: Sequence[Type] = (Type.F32,),
     *,
     tied: bool = False,
+    apart: bool = False,
     said: Mapping[str, Any] | None = None,
     beside: Mapping[str, np.ndarray] | None = None,
 ) -> Path:
     """A network of random weights. ``kinds``: of its matrices, in turn. ``said``: what the file says in another way.
 
-    ``beside``: more tensors.
+    ``beside``: more tensors. ``apart``: whether each expert is a tensor.
     """
     random, turn = np.random.default_rng(len(architecture)), cycle(kinds)
     every = {**COMMON, **OF[architecture], **(said or {})}
@@ -104,20 +150,27 @@ def write_network(
         add[type(value)](f"{architecture}.{key}", value)
     writer.add_array("tokenizer.ggml.tokens", [f"t{number}" for number in range(VOCABULARY)])
     for name, shape in shapes(architecture, every, tied=tied).items():
-        array = random.standard_normal(shape).astype(np.float32)
-        kind = next(turn) if len(shape) > 1 else Type.F32
-        if len(shape) == 1:
-            writer.add_tensor(name, array * 0.1 + (1 if name.endswith("norm.weight") else 0))
-        elif kind == Type.F32:
-            writer.add_tensor(name, array * 0.2)
-        else:
-            writer.add_tensor(name, packed(array * 0.2, kind, random), raw_dtype=kind)
+        array, names = random.standard_normal(shape).astype(np.float32), [name]
+        if len(shape) == 3 and apart:
+            names = [name.replace("_exps", f".{number}") for number in range(len(array))]
+        for own, part in zip(names, [array] if names == [name] else array, strict=True):
+            put(writer, own, part, next(turn) if len(shape) > 1 else Type.F32, random)
     for name, array in (beside or {}).items():
         writer.add_tensor(name, array)
     for finish in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
         finish()
     writer.close()
     return path
+
+
+def put(writer: gguf.GGUFWriter, name: str, array: np.ndarray, kind: Type, random: np.random.Generator) -> None:
+    """Write a tensor of normal numbers: matrices around 0, and so are biases; scales around 1."""
+    if array.ndim == 1:
+        writer.add_tensor(name, array * 0.1 + (1 if name.endswith("norm.weight") else 0))
+    elif kind == Type.F32:
+        writer.add_tensor(name, array * 0.2)
+    else:
+        writer.add_tensor(name, packed(array * 0.2, kind, random), raw_dtype=kind)
 
 
 _HALVES: Mapping[Type, tuple[int, ...]] = {

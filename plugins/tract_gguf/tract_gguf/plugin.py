@@ -9,7 +9,7 @@ from tract_core.plugins.descriptor import Format
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_FAMILIES: Final = ("gemma", "gpt2", "llama", "neox", "olmo2", "phi3")
+_FAMILIES: Final = ("gemma", "gpt2", "gpt_oss", "llama", "neox", "olmo2", "phi3")
 """Modules of `tract_gguf.builders` that build networks."""
 
 

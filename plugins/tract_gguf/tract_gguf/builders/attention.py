@@ -8,6 +8,7 @@ from math import sqrt
 from tract_core.data import DatumType
 from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.softmax import Softmax
@@ -30,11 +31,18 @@ class Attention:
 
 
 def attended(
-    network: Network, layer: int, projected: Sequence[Wired], rotary: Rotary | None, form: Attention
+    network: Network,
+    layer: int,
+    projected: Sequence[Wired],
+    rotary: Rotary | None,
+    form: Attention,
+    *,
+    sinks: Wired | None = None,
 ) -> tuple[Wired, Wired, Wired]:
     """What is mixed of values [B,S,heads * size], and all keys and values [B,key heads,P+S,size].
 
     ``projected``: queries, keys and values [B,S,...], with as many elements a position as all heads have.
+    ``sinks``: for each head of queries, the score of looking at nothing.
     """
     net, wire = network, NodeWiring(network.model, f"blk.{layer}.attn")
     (batch, count), shared = (net.batch, net.count), net.heads // net.key_heads
@@ -50,9 +58,18 @@ def attended(
     scores = _product("bshgd,bhtd->bhgst", q, keys) * float(form.scale or 1 / sqrt(net.key_size))
     if form.cap is not None:
         scores = (scores * (1 / form.cap)).tanh() * form.cap
-    shares = (scores + net.mask(form.window)[None, None, None]).op(Softmax((4,)))
+    scores += net.mask(form.window)[None, None, None]
+    shares = scores.op(Softmax((4,))) if sinks is None else _beside_nothing(net, scores, sinks)
     mixed = _product("bhgst,bhtd->bshgd", shares, values)
     return mixed.reshape((batch, count, net.heads * net.value_size)), keys, values
+
+
+def _beside_nothing(net: Network, scores: Wired, sinks: Wired) -> Wired:
+    """The softmax of scores [B,H,G,S,T] and of one more for each head, without what that has."""
+    shape = (net.key_heads, net.heads // net.key_heads)
+    one = Wired(scores.wire, sinks.outlet).reshape((1, *shape, 1, 1))
+    one = one.op(MultiBroadcastTo((net.batch, *shape, net.count, 1)))
+    return scores.concat([one], 4).op(Softmax((4,)))[..., : net.length]
 
 
 def _product(expression: str, a: Wired, b: Wired) -> Wired:

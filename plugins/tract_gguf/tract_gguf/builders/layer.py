@@ -50,7 +50,12 @@ class Layer:
         net = self.network
         if self.has("attn_q_norm"):
             q, k = self._normed(q, net.heads, "attn_q_norm"), self._normed(k, net.key_heads, "attn_k_norm")
-        mixed, keys, values = attended(net, self.number, (q, k, v), rotary, form or Attention())
+        sinks = (
+            q.with_outlet(net.weights.vector(self.name("attn_sinks.weight"), net.heads))
+            if self.has("attn_sinks")
+            else None
+        )
+        mixed, keys, values = attended(net, self.number, (q, k, v), rotary, form or Attention(), sinks=sinks)
         net.keep(keys, values)
         return self.linear(mixed, "attn_output", net.width)
 

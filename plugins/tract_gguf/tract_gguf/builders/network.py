@@ -6,7 +6,7 @@ import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim
-from tract_core.errors import LimitExceeded, Unsupported
+from tract_core.errors import LimitExceeded
 from tract_core.limits import count_node
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -123,7 +123,5 @@ class Network(Hyperparameters):
         model.outlet_labels.update(zip(model.outputs, ["logits", *names], strict=True))
 
     def check_all_was_read(self) -> None:
-        """Raises Unsupported for weights that nothing reads, and for experts, which no network here has yet."""
-        if self.integer("expert_count", 0):
-            raise Unsupported("the network has experts, and no builder wires these yet")
+        """Raises Unsupported for weights that nothing reads."""
         self.weights.check_all_were_read()

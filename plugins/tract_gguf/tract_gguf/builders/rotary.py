@@ -109,7 +109,9 @@ def _yarn(network: Hyperparameters, speeds: Array, base: float, factor: float) -
     if min(trained, fast, slow) <= 0 or base == 1:
         raise Unsupported("positions are scaled by 'yarn', with numbers that are not above 0")
     ends = [size * log(trained / (turns * 2 * pi)) / (2 * log(base)) for turns in (fast, slow)]
-    low, high = max(floor(ends[0]), 0), min(ceil(ends[1]), size - 1)
+    if network.flag("rope.scaling.yarn_whole_ends", default=True):
+        ends = [floor(ends[0]), ceil(ends[1])]
+    low, high = max(ends[0], 0), min(ends[1], size - 1)
     slowed = np.clip((np.arange(len(speeds)) - low) / max(high - low, 0.001), 0, 1)
     attention = network.number("rope.scaling.attn_factor", 1.0) * (1 + 0.1 * log(factor))
     return speeds * (1 - slowed) + speeds / factor * slowed, attention

@@ -36,6 +36,11 @@ _SAID: Final = {
     "logits_scaling": "logit_scale",
     "use_parallel_residual": "use_parallel_residual",
     "sliding_window": "attention.sliding_window",
+    **dict.fromkeys(("num_experts", "num_local_experts"), "expert_count"),
+    "num_experts_per_tok": "expert_used_count",
+    "norm_topk_prob": "expert_weights_norm",
+    "swiglu_alpha": "swiglu_alpha",
+    "swiglu_limit": "swiglu_limit",
     "rms_norm_eps": "attention.layer_norm_rms_epsilon",
     **dict.fromkeys(("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon"), "attention.layer_norm_epsilon"),
 }
@@ -64,6 +69,12 @@ _PLAIN: Final = ("use_parallel_residual", "qk_layernorm")
 KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("llama", "mistral"), Kind("llama-halves", names.LLAMA)),
     **{one: Kind(one, names.LLAMA, refused=("use_sliding_window",)) for one in ("qwen2", "qwen3")},
+    "mixtral": Kind("llama-halves", names.MIXTRAL),
+    "qwen2_moe": Kind("qwen2moe", names.EXPERTS, refused=("use_sliding_window",)),
+    "qwen3_moe": Kind("qwen3moe", names.EXPERTS, refused=("use_sliding_window",)),
+    "olmoe": Kind("olmoe", names.EXPERTS, refused=("clip_qkv",)),
+    "gpt_oss": Kind("gpt-oss-in-pairs", names.GPT_OSS),
+    "granitemoe": Kind("granitemoe-halves", names.GRANITE_MOE),
     "smollm3": Kind("smollm3-halves", names.LLAMA, refused=("use_sliding_window",)),
     "granite": Kind("granite-halves", names.LLAMA),
     "olmo2": Kind("olmo2", names.OLMO2),
@@ -89,8 +100,6 @@ def kind_of(config: Config) -> Kind:
             f"config.json is of the model type {name!r:.80}; known are {', '.join(sorted(KINDS))}",
             hint="export it to ONNX: optimum-cli export onnx --model FOLDER OUTPUT",
         )
-    if config.get("quantization_config"):
-        raise Unsupported("its weights are quantised, which is not read yet", hint="take the network before that")
     for one in kind.refused:
         if config.get(one):
             raise Unsupported(f"config.json has {one}, which is not built")
@@ -150,7 +159,7 @@ def _number(config: Config, key: str, default: float | None = None) -> float:
 def _check_layers(config: Config, kind: Kind, said: Mapping[str, Value]) -> None:
     """Raises Unsupported where layers differ from one another in another way than the builder has them differ."""
     count = _integer(said, "block_count")
-    windows = {"gemma2": (2, 1), "gemma3": (6, 5)}.get(kind.architecture)
+    windows = {"gemma2": (2, 1), "gemma3": (6, 5), "gpt-oss-in-pairs": (2, 1)}.get(kind.architecture)
     types = config.get("layer_types")
     if types is not None:
         far = [True] * count if windows is None else [number % windows[0] == windows[1] for number in range(count)]
@@ -216,8 +225,9 @@ def _trained(config: Config, found: Config) -> float:
 
 def _yarn(config: Config, found: Config, said: dict[str, Value]) -> dict[str, Array]:
     factor, trained = _number(found, "factor"), _trained(config, found)
-    if found.get("mscale") or found.get("truncate") is False:
-        raise Unsupported("positions are scaled by YaRN with mscale, or without whole ends, which is not built")
+    if found.get("mscale"):
+        raise Unsupported("positions are scaled by YaRN with mscale, which is not built")
+    said["rope.scaling.yarn_whole_ends"] = found.get("truncate") is not False
     said |= {"rope.scaling.type": "yarn", "rope.scaling.factor": factor}
     said["rope.scaling.original_context_length"] = int(trained)
     said["rope.scaling.yarn_beta_fast"] = _number(found, "beta_fast", 32.0)

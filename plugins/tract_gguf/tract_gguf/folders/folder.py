@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from mmap import mmap
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 
@@ -17,13 +18,17 @@ from tract_core.plugins.keys import Array
 from tract_core.safe_files import map_file, plain_file_below, resolve_below
 from tract_gguf.folders.config import Config, Kind, kind_of, metadata_of
 from tract_gguf.folders.names import name_in_files
+from tract_gguf.folders.quantised.schemes import put_together
 from tract_gguf.folders.safetensors import parsed, read_tensors
 from tract_gguf.reading.file import GgufFile
+from tract_gguf.reading.quantised import QuantisedTensor
 from tract_gguf.reading.tensors import GgufTensor
 
 CONFIG: Final = "config.json"
 WEIGHTS: Final = "model.safetensors"
 INDEX: Final = "model.safetensors.index.json"
+
+Tensor: TypeAlias = GgufTensor | QuantisedTensor
 
 
 def read_folder(path: Path, limits: LoadLimits = DEFAULT_LIMITS) -> GgufFile:
@@ -74,8 +79,8 @@ def _read(folder: Folder, limits: LoadLimits) -> GgufFile:
     config = folder.said(CONFIG)
     kind = kind_of(config)
     metadata, extra = metadata_of(config, kind)
-    tensors: dict[str, GgufTensor] = {name: _of_array(name, array) for name, array in extra.items()}
-    for name, tensor in _tensors(folder, limits).items():
+    tensors: dict[str, Tensor] = {name: _of_array(name, array) for name, array in extra.items()}
+    for name, tensor in put_together(config, _tensors(folder, limits), limits).items():
         called = name_in_files(name, kind.names)
         if called is not None and called in tensors:
             raise CorruptModel(f"there are two tensors that files call {called!r:.80}")
@@ -117,12 +122,19 @@ def _tensors(folder: Folder, limits: LoadLimits) -> Mapping[str, GgufTensor]:
     return found
 
 
-def _stored(name: str, tensor: GgufTensor, kind: Kind, config: Config) -> GgufTensor:
-    """A tensor in the order that files have it in."""
+def _stored(name: str, tensor: Tensor, kind: Kind, config: Config) -> Tensor:
+    """A tensor in the order that files have it in; those that were quantised are never turned."""
+    if isinstance(tensor, QuantisedTensor):
+        rows = np.arange(tensor.shape[0])
+        in_parts = kind.architecture == "gptneox" and ".attn_qkv." in name
+        order = _by_part(rows, config.get("num_attention_heads")) if in_parts else None
+        return replace(tensor if order is None else tensor.rows(order), name=name)
     if kind.scales_less_one and name.endswith("norm.weight"):
         return _of_array(name, _array(tensor).astype(np.float32) + 1)
     if kind.turned and len(tensor.shape) == 2 and name.startswith("blk."):
         return _of_array(name, np.ascontiguousarray(_array(tensor).T))
+    if kind.architecture == "gpt-oss-in-pairs" and len(tensor.shape) == 3:
+        return _of_array(name, np.ascontiguousarray(_array(tensor).swapaxes(1, 2)))
     if kind.architecture == "gptneox" and ".attn_qkv." in name:
         return _of_array(name, _by_part(_array(tensor), config.get("num_attention_heads")))
     return GgufTensor(name, tensor.kind, tensor.shape, tensor.content)

@@ -38,6 +38,38 @@ PHI2: Final = {
     "mlp.fc1": "ffn_up",
     "mlp.fc2": "ffn_down",
 }
+_ROUTED: Final = {
+    "mlp.gate": "ffn_gate_inp",
+    **{f"mlp.experts.{part}_proj": f"ffn_{part}" for part in ("gate", "up", "down")},
+    **{f"mlp.shared_expert.{part}_proj": f"ffn_{part}_shexp" for part in ("gate", "up", "down")},
+    "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+}
+"""Of experts, without their numbers."""
+
+EXPERTS: Final = {**LLAMA, **_ROUTED}
+MIXTRAL: Final = {
+    **LLAMA,
+    "block_sparse_moe.gate": "ffn_gate_inp",
+    "block_sparse_moe.experts.w1": "ffn_gate",
+    "block_sparse_moe.experts.w2": "ffn_down",
+    "block_sparse_moe.experts.w3": "ffn_up",
+}
+GRANITE_MOE: Final = {
+    **LLAMA,
+    "block_sparse_moe.router.layer": "ffn_gate_inp",
+    "block_sparse_moe.input_linear": "ffn_gate_up_exps",
+    "block_sparse_moe.output_linear": "ffn_down_exps",
+}
+GPT_OSS: Final = {
+    **_ENDS,
+    **_ATTENTION,
+    "self_attn.sinks": "attn_sinks",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "post_attention_norm",
+    "mlp.router": "ffn_gate_inp",
+    "mlp.experts.gate_up_proj": "ffn_gate_up_exps",
+    "mlp.experts.down_proj": "ffn_down_exps",
+}
 NEOX: Final = {
     "gpt_neox.embed_in": "token_embd",
     "gpt_neox.final_layer_norm": "output_norm",
@@ -63,6 +95,12 @@ GPT2: Final = {
 }
 
 _LAYER: Final = re.compile(r"(?:model\.layers|gpt_neox\.layers|(?:transformer\.)?h)\.(\d{1,9})\.(.+)\.(weight|bias)")
+_BARE: Final = re.compile(r"model\.layers\.(\d{1,9})\.(.+?)(_bias)?")
+"""Tensors whose names do not say that they are weights."""
+
+_EXPERT: Final = re.compile(r"(.+\.experts)\.(\d{1,9})\.(.+)")
+"""A part of a layer that is one of many of its kind."""
+
 _BUFFER: Final = re.compile(r".*\.(rotary_emb\.inv_freq|masked_bias|attn\.bias|attention\.bias)")
 """What was saved beside weights, and can be computed."""
 
@@ -74,6 +112,12 @@ def name_in_files(name: str, names: Mapping[str, str]) -> str | None:
     layer = _LAYER.fullmatch(name)
     if layer is not None:
         number, part, what = layer.groups()
+        expert = _EXPERT.fullmatch(part)
+        if expert is not None:
+            part, what = f"{expert[1]}.{expert[3]}", f"{expert[2]}.{what}"
         return f"blk.{number}.{names[part]}.{what}" if part in names else name
+    bare = _BARE.fullmatch(name)
+    if bare is not None and bare[2] in names:
+        return f"blk.{bare[1]}.{names[bare[2]]}.{'bias' if bare[3] else 'weight'}"
     part, _, what = name.removeprefix("transformer.").rpartition(".")
     return f"{names[part]}.{what}" if part in names else name

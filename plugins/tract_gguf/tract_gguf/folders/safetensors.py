@@ -28,9 +28,12 @@ _KINDS: Final = {
     "I32": DatumType.I32,
     "I16": DatumType.I16,
     "I8": DatumType.I8,
+    "U8": DatumType.U8,
+    "F8_E4M3": DatumType.F8E4M3FN,
+    "F8_E8M0": DatumType.F8E8M0FNU,
 }
 
-_OTHERS: Final = frozenset({"BOOL", "U8", "U16", "U32", "U64", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "C64"})
+_OTHERS: Final = frozenset({"BOOL", "U16", "U32", "U64", "F8_E5M2", "F4", "C64"})
 """Types that weights of the networks here do not have."""
 
 

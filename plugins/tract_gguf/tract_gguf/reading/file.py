@@ -21,6 +21,7 @@ from tract_core.plugins.keys import Array
 from tract_core.safe_files import check_size, map_path
 from tract_gguf.reading.cursor import Cursor
 from tract_gguf.reading.metadata import Value, read_metadata
+from tract_gguf.reading.quantised import QuantisedTensor
 from tract_gguf.reading.tensors import LEAST, GgufTensor, place_tensors, read_infos
 
 MAGIC: Final = b"GGUF"
@@ -41,13 +42,15 @@ T = TypeVar("T")
 class GgufFile:
     """What a file holds. ``metadata``: values by key; ``tensors``: by name, in the order of the file.
 
+    Folders may have tensors that were quantised otherwise than in files.
+
     ``version``: of the format. ``alignment``: what tensors begin at multiples of, in bytes.
     """
 
     version: int
     alignment: int
     metadata: Mapping[str, Value]
-    tensors: Mapping[str, GgufTensor]
+    tensors: Mapping[str, GgufTensor | QuantisedTensor]
 
     @property
     def architecture(self) -> str:

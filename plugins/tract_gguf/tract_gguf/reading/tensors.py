@@ -73,7 +73,12 @@ _KINDS: Final = {
 """``enum ggml_type`` of ggml.h, by code; those that were removed from there are not here."""
 
 _PLAIN: Final = {
-    one.short: one for one in DatumType if one.short in ("f32", "f16", "f64", "bf16", "i8", "i16", "i32", "i64")
+    one.short: one
+    for one in (
+        *(DatumType.F32, DatumType.F16, DatumType.F64, DatumType.BF16),
+        *(DatumType.I8, DatumType.I16, DatumType.I32, DatumType.I64),
+        *(DatumType.U8, DatumType.F8E4M3FN, DatumType.F8E8M0FNU),  # of folders alone
+    )
 }
 
 
