@@ -120,6 +120,10 @@ HABITS: Final = (
     one thread; on several it cuts the batch into groups. Where rounding is only allowed, as by `accuracy_level` of
     `MatMulNBits`, nothing is rounded. Operators of `com.microsoft` that stand for several compute f16 and bf16 in f32
     and round once.""",
+    """**Caches are what the file says they are.** Each row of a batch has its own number of keys in that of a
+    `GroupQueryAttention`, which may be a buffer of fixed size or hold a window: its keys are gathered in every step.
+    Who gives whole rows, as in generating text, loads with `growing_caches=True`: then new keys are put behind those of
+    the past, whatever the file says of lengths, buffers and windows, and nothing else is moved.""",
     """**Values are NumPy's and Python's.** Texts are arrays of Python strings, sequences lists, optionals a value or
     `None`, maps dictionaries, whose entries may be plain numbers.""",
     """**Functions that a file defines** take the place of their calls; those that call each other in a circle are

@@ -18,6 +18,7 @@ from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, Reshape, RmAxis, full
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
+from tract_core.rules.pattern import alone_by, produced_by
 
 ROWS = Rows()
 
@@ -139,4 +140,32 @@ def _replace(model: TypedModel, node: TypedNode, source: OutletId, row: Sequence
     return patch
 
 
+@rewrites(Reshape)
+def reshape_before_move(model: TypedModel, node: TypedNode, op: Reshape) -> ModelPatch | None:
+    """Reshape(MoveAxis(Reshape(x))) -> MoveAxis(Reshape(x)), where the move keeps the axes that change side by side"""
+    move = alone_by(model, node.inputs[0], MoveAxis)
+    first = None if move is None else produced_by(model, move.inputs[0], Reshape)
+    if move is None or first is None or not op.before:
+        return None
+    order = move.op.permutation(model.outlet_fact(node.inputs[0]).rank)
+    start, end = op.at, op.at + len(op.before)
+    at = order[start]
+    if list(order[start:end]) != list(range(at, at + len(op.before))):
+        return None
+    grown = len(op.after) - len(op.before)
+    others = [axis if axis < at else axis + grown for axis in order]
+    moves = moves_for([*others[:start], *range(at, at + len(op.after)), *others[end:]])
+    reshape = Reshape(at, op.before, op.after)
+    source = model.outlet_fact(first.inputs[0]).shape
+    both = _shorter([first.op, reshape], source, _shape_behind(model, first, reshape))
+    if both is None or len(both) + len(moves) > 2:
+        return None
+    return _replace(model, node, first.inputs[0], [*both, *moves])
+
+
+def _shape_behind(model: TypedModel, node: TypedNode, op: Reshape) -> tuple[Dim, ...]:
+    return tuple(op.change_shape(model.outlet_fact(OutletId(node.id))))
+
+
+ROWS.add(DECLUTTER, reshape_before_move.name, reshape_before_move)
 ROWS.add(DECLUTTER, shorten_axis_ops.name, shorten_axis_ops)

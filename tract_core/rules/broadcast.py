@@ -20,7 +20,7 @@ from tract_core.ops.expect import broadcast_shapes
 from tract_core.ops.wiring import wire_one, wire_rank
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
-from tract_core.rules.pattern import alone_by, produced_by
+from tract_core.rules.pattern import alone_by, is_known, produced_by
 
 ROWS = Rows()
 
@@ -96,6 +96,26 @@ def broadcast_in_binary(model: TypedModel, node: TypedNode, op: Binary) -> Model
     return None
 
 
+@rewrites(Binary)
+def known_operand_before_broadcast(model: TypedModel, node: TypedNode, op: Binary) -> ModelPatch | None:
+    """f(MultiBroadcastTo(x), constant) -> MultiBroadcastTo(f(x, constant)), where that computes fewer floats"""
+    for slot, outlet in enumerate(node.inputs):
+        stretch, other = alone_by(model, outlet, MultiBroadcastTo), node.inputs[1 - slot]
+        # Of integers, a division might be by a zero that a tensor without elements never comes to.
+        if stretch is None or not is_known(model, other) or not model.outlet_fact(outlet).datum_type.is_float():
+            continue
+        wide, rank = node.outputs[0].fact.shape, node.outputs[0].fact.rank
+        patch = ModelPatch(model)
+        inputs = [patch.tap(one) for one in node.inputs]
+        inputs[slot] = wire_rank(patch.model, f"{stretch.name}.narrow", patch.tap(stretch.inputs[0]), rank)
+        inner = wire_one(patch.model, f"{node.name}.narrow", op, *inputs)
+        if patch.fact(inner).shape == wide:
+            continue
+        patch.shunt(OutletId(node.id), wire_one(patch.model, node.name, MultiBroadcastTo(tuple(wide)), inner))
+        return patch
+    return None
+
+
 def _gives(op: Binary, shapes: Sequence[Sequence[Dim]], wanted: Sequence[Dim]) -> bool:
     try:
         return tuple(broadcast_shapes(op, [ShapeFact(shape) for shape in shapes])) == tuple(wanted)
@@ -110,5 +130,6 @@ for rule in (
     elementwise_before_broadcast,
     axis_op_before_broadcast,
     broadcast_in_binary,
+    known_operand_before_broadcast,
 ):
     ROWS.add(DECLUTTER, rule.name, rule)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from tract_core.dims import Dim, is_one, product
+from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import Node, OutletId
@@ -13,12 +16,13 @@ from tract_core.model.patch import ModelPatch
 from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, Reshape, RmAxis, moves_for
+from tract_core.ops.binary import Mul
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
-from tract_core.rules.pattern import alone_by, is_known, node_of, produced_by
+from tract_core.rules.pattern import alone_by, is_known, node_of, produced_by, rounds_late, uniform_operand
 
 ROWS = Rows()
 
@@ -197,5 +201,61 @@ def einsum_of_one(model: TypedModel, node: TypedNode, op: EinSum) -> ModelPatch 
     return patch
 
 
-for rule in (axis_op_into_einsum, axis_op_behind_einsum, stretched_into_einsum, einsum_of_one):
+@rewrites(EinSum)
+def one_factor_of_two(model: TypedModel, node: TypedNode, op: EinSum) -> ModelPatch | None:
+    """EinSum(x * a, y * b) with numbers a and b -> EinSum(x * (a * b), y), also where axes are moved or stretched then
+
+    So are the queries and keys of attention scaled by PyTorch, each by a root: the keys of a long past are many.
+    """
+    if len(node.inputs) != 2 or op.q_output is not None or rounds_late(model.outlet_fact(node.inputs[0])):
+        return None
+    sides = [_scaled(model, outlet) for outlet in node.inputs]
+    if sides[0] is None or sides[1] is None or node.inputs[0] == node.inputs[1]:
+        return None
+    patch = ModelPatch(model)
+    left = sides[0].again(patch, f"{node.name}.left", sides[0].factor * sides[1].factor)
+    right = sides[1].again(patch, f"{node.name}.right", None)
+    patch.shunt(OutletId(node.id), wire_one(patch.model, node.name, op, left, right))
+    return patch
+
+
+@frozen
+class _Scaled:
+    """A tensor times a number. ``mul``: that node; ``slot``: of the tensor; ``behind``: nodes between it and a sum."""
+
+    mul: TypedNode
+    slot: int
+    factor: float
+    behind: tuple[TypedNode, ...]
+
+    def again(self, patch: ModelPatch, name: str, factor: float | None) -> OutletId:
+        """The same with another factor, or without one."""
+        found = patch.tap(self.mul.inputs[self.slot])
+        if factor is not None:
+            like = self.mul.outputs[0].fact
+            number = np.full((1,) * like.rank, factor, like.datum_type.numpy)
+            found = wire_one(
+                patch.model, f"{name}.scaled", Mul(), found, patch.model.add_const(f"{name}.factor", number)
+            )
+        for count, node in enumerate(self.behind):
+            found = wire_one(patch.model, f"{name}.{count}", node.op, found)
+        return found
+
+
+def _scaled(model: TypedModel, outlet: OutletId) -> _Scaled | None:
+    """Where a tensor is multiplied by a number and nothing else reads it, up to operators on axes and stretches."""
+    behind: list[TypedNode] = []
+    while (node := alone_by(model, outlet, AxisOp, MultiBroadcastTo)) is not None:
+        behind.insert(0, node)
+        outlet = node.inputs[0]
+    mul = alone_by(model, outlet, Mul)
+    found = None if mul is None else uniform_operand(model, mul)
+    if mul is None or found is None or not isinstance(found[1], float):
+        return None
+    slot, factor = found
+    same = model.outlet_fact(mul.inputs[slot]).shape == mul.outputs[0].fact.shape
+    return _Scaled(mul, slot, factor, tuple(behind)) if same and np.isfinite(factor) else None
+
+
+for rule in (axis_op_into_einsum, axis_op_behind_einsum, stretched_into_einsum, einsum_of_one, one_factor_of_two):
     ROWS.add(DECLUTTER, rule.name, rule)

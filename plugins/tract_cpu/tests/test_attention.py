@@ -20,6 +20,8 @@ from tract_core.ops.axis import AddAxis, Reshape
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.einsum import EinSum
+from tract_core.ops.elementwise import IsNan
+from tract_core.ops.iff import Iff
 from tract_core.ops.softmax import Softmax
 
 HEADS = "bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd"
@@ -28,9 +30,15 @@ SHARED = "bhqd,bkd->bhqk", "bhqk,bkd->bhqd"
 
 
 def wired(
-    forms: Sequence[str], facts: Sequence[str], *, mask: str | None = None, axis: int = -1, kind: DatumType
+    forms: Sequence[str],
+    facts: Sequence[str],
+    *,
+    mask: str | None = None,
+    axis: int = -1,
+    kind: DatumType,
+    zeroes: bool = False,
 ) -> TypedModel:
-    """The softmax of products, scaled, and with a mask if there is one, times values."""
+    """The softmax of products, scaled, and masked if asked for, times values; ``zeroes``: NaN in it become 0."""
     model = TypedModel()
     names = ["queries", "keys", "values", *(["mask"] if mask else [])]
     sources = [
@@ -44,19 +52,24 @@ def wired(
     if mask:
         (scores,) = model.wire_node("masked", Add(), [scores, sources[3]])
     (shares,) = model.wire_node("shares", Softmax((axis % rank,)), [scores])
+    if zeroes:
+        (missing,) = model.wire_node("missing", IsNan(), [shares])
+        zero = model.add_const("zero", np.zeros((1,) * rank, kind.numpy))
+        (shares,) = model.wire_node("kept", Iff(), [missing, zero, shares])
     operands = [shares, sources[2]]
     model.set_outputs(model.wire_node("mixed", EinSum(AxesMapping.parse(forms[1]), kind), operands))
     return model
 
 
-def expected(forms: Sequence[str], arrays: Sequence[np.ndarray], axis: int = -1) -> np.ndarray:
+def expected(forms: Sequence[str], arrays: Sequence[np.ndarray], axis: int = -1, *, zeroes: bool = False) -> np.ndarray:
     queries, keys, values, *masks = (one.astype("f8") for one in arrays)
     with np.errstate(all="ignore"):
         scores = np.einsum(forms[0], queries, keys) * 0.5
         for mask in masks:
             scores = scores + mask
         powers = np.exp(scores - scores.max(axis=axis, keepdims=True, initial=-np.inf))
-        return np.einsum(forms[1], powers / powers.sum(axis=axis, keepdims=True), values)
+        shares = powers / powers.sum(axis=axis, keepdims=True)
+        return np.einsum(forms[1], np.where(np.isnan(shares) & zeroes, 0, shares), values)
 
 
 def fact(shape: Sequence[object], kind: DatumType) -> str:
@@ -113,6 +126,30 @@ def test_masks_of_any_shape(isa: Isa, mask: tuple[int, ...]) -> None:
     plan = CpuPlan(wired(HEADS, facts[:3], mask=facts[3], kind=DatumType.F32), isa)
     assert hows(plan)[-1] == "attention"
     same(plan.spawn().run(arrays)[0], expected(HEADS, arrays))
+
+
+@pytest.mark.parametrize("queries", [1, 2, "Q"])
+@pytest.mark.parametrize("element", ["f32", "f16"])
+def test_queries_that_see_no_key_get_zeros_where_the_model_says_so(isa: Isa, queries: object, element: str) -> None:
+    """As PyTorch writes it: where(is_nan(shares), 0, shares); times a value that is infinite, 0 is NaN."""
+    kind = DatumType[element.upper()]
+    shapes: list[list[object]] = [[2, 3, queries, 64], [2, 3, "K", 64], [2, 3, "K", 64], [2, 1, queries, "K"]]
+    facts = [fact(shape, kind) for shape in shapes]
+    forms = "bhqd,bhkd->bhqk", "bhqk,bhkd->bhqd"
+    plan = CpuPlan(wired(forms, facts[:3], mask=facts[3], kind=kind, zeroes=True), isa)
+    assert hows(plan)[-1] == "attention"
+    rng = np.random.default_rng(8)
+    for count, keys in ((1, 1), (1, 33), (2, 17), (19, 16)):
+        if queries not in ("Q", count):
+            continue
+        sizes = {"Q": count, "K": keys}
+        arrays = [rng.standard_normal([sizes.get(str(one), one) for one in shape]).astype("f4") for shape in shapes]
+        arrays[3] = np.where(arrays[3] > 0, 0.25, -np.inf).astype("f4")
+        arrays[3][0, 0, 0], arrays[3][1, 0, :, 0] = -np.inf, 0
+        arrays = [one.astype(kind.numpy) for one in arrays]
+        same(plan.spawn().run(arrays)[0], expected(forms, arrays, zeroes=True), 1e-5 if element == "f32" else 0.02)
+        arrays[0][1, 2, -1, 0], arrays[2][0, 1, 0, 5] = np.nan, np.inf
+        same(plan.spawn().run(arrays)[0], expected(forms, arrays, zeroes=True), 1e-5 if element == "f32" else 0.02)
 
 
 @pytest.mark.parametrize("queries", [1, 2])

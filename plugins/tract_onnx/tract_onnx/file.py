@@ -23,6 +23,8 @@ class OnnxFile:
     ``ignore_value_info``, ``ignore_output_shapes``, ``ignore_output_types``: whether what the file says about tensors
     inside it, and about its outputs, counts for nothing. ``strict_facts``: whether it is an error where that is wrong.
     ``own_symbols``: whether each size of an input is one of its own, also where several have one name.
+    ``growing_caches``: whether new keys and values are put behind those of the past, which no row of a batch has fewer
+    of than others.
 
     ``problems``: where to note what is wrong with the file when all of it is asked for; ``None`` to stop at the first.
     ``depth``: how many graphs and functions are around the one that is read.
@@ -36,6 +38,7 @@ class OnnxFile:
     ignore_output_types: bool = False
     strict_facts: bool = False
     own_symbols: bool = False
+    growing_caches: bool = False
     problems: list[TractError] | None = None
     functions: LocalFunctions = field(default_factory=LocalFunctions)
     limits: LoadLimits = DEFAULT_LIMITS

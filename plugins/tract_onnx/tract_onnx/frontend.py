@@ -47,7 +47,9 @@ class OnnxLoader:
     ``registry``: the tables to ask about operators, those of the installed plugins by default. ``ignore_value_info``:
     do not rely on what the file says about tensors inside it; ``ignore_output_shapes``, ``ignore_output_types``: nor
     on what it says about its outputs. ``strict_facts``: refuse a file where that is not what its operators give.
-    ``own_symbols``: sizes of inputs that have one name are each one of their own. ``limits``: what a file may ask for.
+    ``own_symbols``: sizes of inputs that have one name are each one of their own. ``growing_caches``: all rows of a
+    batch have as many tokens as the attention mask is long, and caches of keys and values grow by those of a step, also
+    where the file has other forms of them. ``limits``: what a file may ask for.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class OnnxLoader:
         ignore_output_types: bool = False,
         strict_facts: bool = False,
         own_symbols: bool = False,
+        growing_caches: bool = False,
         limits: LoadLimits = DEFAULT_LIMITS,
     ) -> None:
         self._registry = registry
@@ -69,6 +72,7 @@ class OnnxLoader:
             "ignore_output_types": ignore_output_types,
             "strict_facts": strict_facts,
             "own_symbols": own_symbols,
+            "growing_caches": growing_caches,
         }
 
     def load(self, path: str | os.PathLike[str]) -> InferenceModel:

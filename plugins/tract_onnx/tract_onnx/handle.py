@@ -29,6 +29,7 @@ class Onnx:
         ignore_output_types: bool = False,
         strict_facts: bool = False,
         own_symbols: bool = False,
+        growing_caches: bool = False,
         limits: LoadLimits | None = None,
     ) -> InferenceModel:
         """The model of an ``.onnx`` file, with its external data. Raises ModelError, with the file's name.
@@ -36,7 +37,9 @@ class Onnx:
         What files say about tensors inside them (``value_info``), and about the shapes and types of their outputs,
         fills in what the operators leave open. What is wrong about it is set aside with a `ModelWarning`, or an error
         with ``strict_facts``; what is ignored does not count at all. ``own_symbols``: sizes of inputs that have one
-        name in the file may differ, each has a symbol of its own. ``limits``: what the file may ask for.
+        name in the file may differ, each has a symbol of its own. ``growing_caches``: a promise for models that
+        generate: no row of a batch is padded, and caches of keys and values are given without room for what is to
+        come, so that new ones are simply put behind. ``limits``: what the file may ask for.
         """
         model = self._loader.load(
             path,
@@ -45,6 +48,7 @@ class Onnx:
             ignore_output_types=ignore_output_types,
             strict_facts=strict_facts,
             own_symbols=own_symbols,
+            growing_caches=growing_caches,
             limits=limits,
         )
         return cast("InferenceModel", model)

@@ -29,14 +29,17 @@ _FAMILIES: Final = (
     "det",
     "einsum",
     "elementwise",
+    "experts",
     "features",
     "fft",
     "fill",
     "function_body",
     "gather",
     "grid_sample",
+    "group_query_attention",
     "if_then_else",
     "image_decoder",
+    "linear_attention",
     "linear_models",
     "lookup",
     "loop",
@@ -146,6 +149,7 @@ def tract_formats() -> Sequence[Format]:
         "ignore_output_types": "Do not rely on the element types that the file gives its outputs.",
         "strict_facts": "Refuse a file that says of its tensors what its operators do not give.",
         "own_symbols": "Let sizes of inputs differ that have one name in the file: each gets a symbol of its own.",
+        "growing_caches": "No row of a batch is padded, and caches of keys and values grow by what is new.",
     }
     summary = "models in the ONNX format, of every operator set"
     return [

@@ -23,7 +23,8 @@ from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.binary import Add, Mul
 from tract_core.ops.einsum import EinSum
-from tract_core.ops.elementwise import Exp, Neg
+from tract_core.ops.elementwise import Exp, IsNan, Neg
+from tract_core.ops.iff import Iff
 from tract_core.ops.recurrent import GruEpilogue, LstmEpilogue
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import Softmax
@@ -238,6 +239,46 @@ def test_the_first_product_waits_for_the_second_one() -> None:
     assert not wait_for_mix(grouping, first, anything, passes)  # its turn has come
     order = drawn.names([node for group in grouping.found() for node in group.nodes])
     assert order.index("mask") < order.index("scores") < order.index("masked") < order.index("mixed")
+
+
+def zeroing(*, zero: float = 0.0, swapped: bool = False) -> Drawn:
+    """Shares that are NaN become a number, as where PyTorch's exporter writes attention."""
+    drawn = Drawn(q="B,7,2,4,f32", k="B,9,2,4,f32", v="B,9,2,5,f32")
+    drawn.add("masked", product("bqhd,bkhd->bhqk"), "q", "k").add("soft", Softmax((3,)), "masked")
+    drawn.at["zero"] = drawn.model.add_const("zero", np.full((1, 1, 1, 1), zero, np.float32))
+    drawn.add("missing", IsNan(), "soft")
+    drawn.add("kept", Iff(), "missing", *(("soft", "zero") if swapped else ("zero", "soft")))
+    return drawn.add("mixed", product("bhqk,bkhv->bqhv"), "kept", "v")
+
+
+def test_zeros_in_the_place_of_nan_are_found_by_who_asks() -> None:
+    drawn = zeroing()
+    grouping, first = drawn.grouping("mixed"), drawn.at["masked"]
+    assert attention_behind(grouping, first.node, first, anything) is None
+    found = attention_behind(grouping, first.node, first, anything, zeroes=True)
+    assert found is not None
+    assert drawn.names(found.nodes) == ["soft", "mixed"]
+    assert drawn.names(found.zeroing) == ["missing", "kept"]
+    assert wait_for_mix(grouping, first.node, anything, never, zeroes=True)
+    order = drawn.names([node for group in grouping.found() for node in group.nodes])
+    assert order[-5:] == ["masked", "soft", "missing", "kept", "mixed"]
+    plain = attention()
+    assert attention_behind(plain.grouping("mixed"), plain.at["scores"].node, plain.at["masked"], anything, zeroes=True)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "outputs"),
+    [
+        (zeroing(zero=1.0), ["mixed"]),
+        (zeroing(swapped=True), ["mixed"]),
+        (zeroing(), ["mixed", "soft"]),
+        (zeroing(), ["mixed", "missing"]),
+    ],
+    ids=["another number", "NaN kept", "shares read", "test read"],
+)
+def test_what_only_looks_like_zeros_in_the_place_of_nan(drawn: Drawn, outputs: Sequence[str]) -> None:
+    first = drawn.at["masked"]
+    assert attention_behind(drawn.grouping(*outputs), first.node, first, anything, zeroes=True) is None
 
 
 # -- gates -------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,9 @@ from tract_core.testing.declutter import checked_declutter, operators, sources
 
 B = symbol("B")
 
+_HEADS = Reshape(0, (B, 2, 4), (8 * B,)), MoveAxis(1, 2)
+"""A reshape behind it meets the first one, as the move does not part what it changes."""
+
 
 @pytest.mark.parametrize(
     ("fact", "row", "wanted"),
@@ -30,6 +33,18 @@ B = symbol("B")
         ("B,1,6,f32", [Reshape(0, (B, 1, 6), (B, 6))], ["RmAxis"]),
         ("B,6,f32", [Reshape(1, (6,), (2, 3)), AddAxis(3), Reshape(1, (2, 3, 1), (1, 6))], ["AddAxis"]),
         ("B,2,3,f32", [Reshape(0, (B, 2), (2 * B,)), MoveAxis(0, 1)], ["Reshape", "MoveAxis"]),
+        ("B,2,4,3,5,f32", [*_HEADS, Reshape(0, (8 * B,), (B, 8))], ["Reshape", "MoveAxis"]),
+        ("B,2,4,3,5,f32", [*_HEADS, Reshape(0, (8 * B,), (B, 2, 4))], ["MoveAxis"]),
+        (
+            "6,B,4,f32",
+            [Reshape(0, (6,), (2, 3)), MoveAxis(2, 0), Reshape(1, (2, 3), (3, 2))],
+            ["Reshape", "MoveAxis"],
+        ),
+        (
+            "6,B,4,f32",
+            [Reshape(0, (6,), (2, 3)), MoveAxis(1, 3), Reshape(0, (2, B), (2 * B,))],
+            ["Reshape", "MoveAxis", "Reshape"],
+        ),
     ],
     ids=str,
 )

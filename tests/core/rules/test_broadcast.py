@@ -4,7 +4,7 @@ import numpy as np
 
 from tract_core.dims import symbol
 from tract_core.ops.axis import MoveAxis
-from tract_core.ops.binary import Add
+from tract_core.ops.binary import Add, Mul
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.elementwise import Exp
 from tract_core.ops.wiring import wire_one
@@ -67,3 +67,21 @@ def test_a_stretch_names_the_shape_that_comes_of_it() -> None:
     model.set_outputs([wire_one(model, "out", MultiBroadcastTo((2, 1, 1, 3)), x)])
     simple = checked_declutter(model, {"B": 5})
     assert simple.node_by_name("out").op == MultiBroadcastTo((2, B, 4, 3))
+
+
+def test_a_known_number_goes_before_the_stretch() -> None:
+    model, (x,) = sources("B,1,3,f32")
+    wide = wire_one(model, "wide", MultiBroadcastTo((B, 4, 3)), x)
+    scale = model.add_const("scale", np.float32([[[0.5]]]))
+    model.set_outputs([wire_one(model, "out", Mul(), wide, scale)])
+    simple = checked_declutter(model, {"B": 2})
+    assert operators(simple)[-2:] == ["Mul", "MultiBroadcastTo"]
+    assert simple.outlet_fact(simple.node_by_name("out").inputs[0]).shape == (B, 1, 3)
+
+
+def test_a_constant_as_wide_as_the_stretch_and_whole_numbers_stay_behind_it() -> None:
+    for fact, value in (("B,1,f32", np.float32([[1, 2, 3]])), ("B,1,i64", np.int64([[3]]))):
+        model, (x,) = sources(fact)
+        wide = wire_one(model, "wide", MultiBroadcastTo((B, 3)), x)
+        model.set_outputs([wire_one(model, "out", Mul(), wide, model.add_const("factor", value))])
+        assert operators(checked_declutter(model, {"B": 2}))[-1] == "Mul"

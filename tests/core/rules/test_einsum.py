@@ -9,6 +9,7 @@ from tract_core.data import DatumType
 from tract_core.dims import Dim, symbol
 from tract_core.model.axes import AxesMapping
 from tract_core.ops.axis import AddAxis, AxisOp, MoveAxis, Reshape, RmAxis
+from tract_core.ops.binary import Mul
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.wiring import wire_one, wire_reshape, wire_transpose
@@ -113,3 +114,33 @@ def test_one_operand(expression: str, wanted: list[str]) -> None:
     model, (x,) = sources("B,1,S,f32")
     model.set_outputs([wire_one(model, "out", _einsum(expression), x)])
     assert operators(checked_declutter(model, SIZES)) == wanted
+
+
+def _scaled_sum(fact: str, factors: tuple[float, float], *, kind: type = np.float32, read: bool = False) -> Any:
+    """Queries and keys, each times a number, summed; keys are shared by two heads, as where heads repeat them."""
+    model, (q, k) = sources(f"B,4,S,3,{fact}", f"B,2,T,3,{fact}")
+    q = wire_one(model, "q", Mul(), q, model.add_const("a", np.full((1,) * 4, factors[0], kind)))
+    k = wire_one(model, "k", Mul(), k, model.add_const("b", np.full((1,) * 4, factors[1], kind)))
+    wide = wire_one(model, "wide", MultiBroadcastTo((B, 2, 2, symbol("T"), 3)), wire_one(model, "new", AddAxis(2), k))
+    wide = wire_one(model, "joined", Reshape(1, (2, 2), (4,)), wide)
+    acc = DatumType.F32 if kind is np.float16 else DatumType[fact.upper()]
+    out = wire_one(model, "out", EinSum(AxesMapping.parse("bhsd,bhtd->bhst"), acc), q, wide)
+    model.set_outputs([out, k] if read else [out])
+    return model
+
+
+def test_of_two_factors_of_a_sum_one_stays() -> None:
+    simple = checked_declutter(_scaled_sum("f32", (0.5, 0.25)), SIZES | {"T": 5})
+    assert operators(simple).count("Mul") == 1
+    (mul,) = (node for node in simple.nodes if isinstance(node.op, Mul))
+    assert mul.inputs[0] == simple.inputs[0]
+    factor = simple.outlet_fact(mul.inputs[1]).constant
+    assert factor is not None
+    assert factor.item() == 0.125
+
+
+def test_two_factors_stay_where_sums_round_late_or_others_read_a_factor() -> None:
+    """Of f16, products of tensors that are not scaled yet may be too large."""
+    narrow = _scaled_sum("f16", (0.5, 0.25), kind=np.float16)
+    for model in (narrow, _scaled_sum("f32", (0.5, 0.25), read=True)):
+        assert operators(checked_declutter(model, SIZES | {"T": 5})).count("Mul") == 2

@@ -35,7 +35,7 @@ class Attention(Epilogue):
     """``factors``, ``terms``, ``key``, ``depth``, ``width``: as in `AttentionAxes`. ``chain``: what becomes of scores.
 
     ``query``: the axis of queries that are computed side by side, empty where these are few, and computed one by one.
-    ``powers``: of a score and the largest one.
+    ``powers``: of a score and the largest one. ``zeroes``: whether shares that are NaN count as 0.
     """
 
     factors: tuple[OutletId, OutletId, OutletId]
@@ -45,6 +45,7 @@ class Attention(Epilogue):
     depth: str | None
     width: str | None
     powers: Expression
+    zeroes: bool = False
 
     def notes(self, model: TypedModel) -> Iterator[str]:
         """What is what."""
@@ -61,13 +62,13 @@ def waits(start: Start) -> bool:
     def passes(node: TypedNode) -> bool:
         return elements.find(type(node.op)) is not None
 
-    return wait_for_mix(start.walk, start.node.node, start.known.fits, passes)
+    return wait_for_mix(start.walk, start.node.node, start.known.fits, passes, zeroes=True)
 
 
 def gathered(start: Start, chain: Chain) -> Attention | None:
     """The attention that begins with a product and the element-wise operators behind it, if it does."""
     known, model, element = start.known, start.model, chain.expression.result
-    axes = attention_behind(start.walk, start.node.node, chain.outlet, known.fits)
+    axes = attention_behind(start.walk, start.node.node, chain.outlet, known.fits, zeroes=True)
     powers = _powers(known, element.computed)
     query = None if axes is None else _query(known, chain, axes)
     if axes is None or query is None or powers is None:
@@ -80,7 +81,7 @@ def gathered(start: Start, chain: Chain) -> Attention | None:
         return None
     reads = (*((outlet, None) for outlet in axes.factors), *read_along(chain, None))
     return Attention(
-        nodes=(*chain.nodes, *axes.nodes),
+        nodes=(*chain.nodes, axes.nodes[0], *axes.zeroing, axes.nodes[1]),
         reads=reads,
         form=None,
         chain=chain,
@@ -91,6 +92,7 @@ def gathered(start: Start, chain: Chain) -> Attention | None:
         depth=axes.depth,
         width=axes.width,
         powers=powers,
+        zeroes=bool(axes.zeroing),
     )
 
 

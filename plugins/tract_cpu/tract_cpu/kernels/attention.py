@@ -43,7 +43,8 @@ class AttentionPlan:
     ``along``: of each further operand, whether it moves along the queries (else, one element is for all of them).
     ``powers``: of a score and the largest one. ``result``: the type of what is written. ``batch``: loops around.
     ``grouping``: how products are summed in groups. ``single``: how many vectors a key and a value take, where one
-    query alone is computed as by `QueryPlan`; 0 where it is not.
+    query alone is computed as by `QueryPlan`; 0 where it is not. ``zeroes``: whether shares that are NaN, as those of a
+    query that sees no key, count as 0.
     """
 
     tile: Tile
@@ -55,6 +56,7 @@ class AttentionPlan:
     batch: int
     grouping: DotGrouping | None = None
     single: tuple[int, int] = (0, 0)
+    zeroes: bool = False
 
     @property
     def vectors(self) -> tuple[int, int, int]:
@@ -178,6 +180,8 @@ class _Attention:
         self._turn(place.queries, first, left)
         self._products((self.keys, self._steps(self.depth)), self._along(place.keys), self._turned, self._scores)
         total = self._shares(place, first, k.mask(left, lanes))
+        if self.plan.zeroes:
+            total = self._zeroed(total)
         share = where(total.equals(0), total, total.like(1) / total)  # it is 0 where there are no keys
         values = replace(place.values, row=place.values.step, step=place.values.row)
         if self.plan.grouping is not None:
@@ -308,6 +312,15 @@ class _Attention:
             powers.put(key * lanes, power)
             total.value = total.value + power
         return total.value
+
+    def _zeroed(self, total: Value) -> Value:
+        """Put 0 in the place of powers whose sum is NaN. Returns the sums, 0 for these."""
+        k, plan, lanes = self.k, self.plan, self.plan.tile.lanes
+        powers = self._scores if plan.grouping is None else self._scores.of(plan.grouping.left)
+        with k.when(k.any(total.differs(total))), k.loop("zero", self.keys) as key:
+            power = powers.vector(key * lanes, lanes)
+            powers.put(key * lanes, where(total.equals(total), power, power.like(0)))
+        return where(total.equals(total), total, total.like(0))
 
     def _write(self, result: _Rows, first: Value, count: Value) -> None:
         """result[lane, step] = mixed[step, lane]"""

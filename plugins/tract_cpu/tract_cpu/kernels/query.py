@@ -42,6 +42,7 @@ class QueryPlan:
     powers: Expression
     result: ElementType
     batch: int
+    zeroes: bool = False
 
     @property
     def name(self) -> str:
@@ -119,6 +120,11 @@ class SingleVectors(Protocol):
         """Lanes of a vector; how many vectors a key and a value take."""
         ...
 
+    @property
+    def zeroes(self) -> bool:
+        """Whether shares that are NaN count as 0."""
+        ...
+
 
 class SingleQuery:
     """The attention of one query while it is written."""
@@ -141,6 +147,10 @@ class SingleQuery:
             self._scores.put(key, power)
             total.value = total.value + power
         whole = _folded(total.value, lambda a, b: a + b)
+        if self.plan.zeroes:
+            with k.when(whole.differs(whole)), k.loop("zero", self.keys, step=lanes) as key:
+                self._scores.put(key, power.like(0))
+            whole = where(whole.equals(whole), whole, whole.like(0))
         share = where(whole.equals(0), whole, whole.like(1) / whole)  # it is 0 where there are no keys
         self._mix(values, share, result)
 

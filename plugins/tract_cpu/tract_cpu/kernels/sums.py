@@ -95,10 +95,14 @@ class Sums:
         *,
         grouping: DotGrouping | None = None,
         start: Sequence[Value] | None = None,
+        chained: bool = True,
     ) -> None:
-        """``start``: what each vector of every row starts at, 0 by default."""
+        """``start``: what each vector of every row starts at, 0 by default.
+
+        ``chained``: whether there may be several chains. With one, sums do not depend on the height of the tile.
+        """
         self._k, self._grouping = k, grouping
-        self.chains = _power_of_two(SUMS_IN_FLIGHT // (height * tile.vectors))
+        self.chains = _power_of_two(SUMS_IN_FLIGHT // (height * tile.vectors)) if chained else 1
         at_once = min(PRODUCTS_AT_ONCE // (height * tile.vectors), STEPS_AT_ONCE)
         written_out = self.chains == 1 and _is_one_instruction(grouping)
         self._at_once = _power_of_two(at_once) if written_out else self.chains

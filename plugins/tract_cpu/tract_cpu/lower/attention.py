@@ -143,7 +143,7 @@ class _Placed:
         expression, count = self.chain.expression, len(self.loops)
         grouping = self._grouping(isa)
         kinds = (self.element, expression, along, found.powers, self.result)
-        plan = AttentionPlan(tile, *kinds, count, grouping, self._single(tile.lanes))
+        plan = AttentionPlan(tile, *kinds, count, grouping, self._single(tile.lanes), found.zeroes)
         queries, keys = self.sizes[found.query], self.sizes[found.key]
         depth, width = (self.sizes[name] if name else 1 for name in (found.depth, found.width))
         rows = ((found.query, found.depth), (found.key, found.depth), (found.key, found.width))
@@ -197,7 +197,7 @@ class _Placed:
         along = tuple(one.get(found.key, 0) != 0 for one in at[3:-1])
         depth, width = (int(self.sizes[name]) // lanes for name in (found.depth, found.width) if name)
         kinds = (self.element, self.chain.expression, along, found.powers, self.result)
-        plan = QueryPlan(lanes, depth, width, *kinds, len(self.loops))
+        plan = QueryPlan(lanes, depth, width, *kinds, len(self.loops), found.zeroes)
         query, key, value, *further, result = self.addresses
         keys = self.sizes[found.key]
         given = arguments(

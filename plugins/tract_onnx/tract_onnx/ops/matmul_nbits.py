@@ -23,7 +23,7 @@ from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 
-_TYPES: Final = {2: DatumType.U2, 4: DatumType.U4, 8: DatumType.U8}
+TYPES: Final = {2: DatumType.U2, 4: DatumType.U4, 8: DatumType.U8}
 """The element type of weights, by how many bits they have."""
 
 
@@ -39,8 +39,8 @@ def matmul_nbits(node: OnnxNode, wire: Wiring) -> OutletId:
     x, bias = wire.input(0), wire.optional_input(5)
     bits, block = node.integer("bits", 4), node.integer("block_size")
     rows, columns = node.integer("N"), node.integer("K")
-    if bits not in _TYPES:
-        raise Unsupported(f"MatMulNBits with {bits} bits, known are {', '.join(map(str, _TYPES))}")
+    if bits not in TYPES:
+        raise Unsupported(f"MatMulNBits with {bits} bits, known are {', '.join(map(str, TYPES))}")
     if block < 1 or rows < 1 or columns < 1:
         raise CorruptModel(f"MatMulNBits with N={rows}, K={columns} and blocks of {block} makes no sense")
     result = _times(node, wire, x, _weights(wire, rows, columns, bits, block))
@@ -60,8 +60,8 @@ def _weights(wire: Wiring, rows: int, columns: int, bits: int, block: int) -> Ou
     """The matrix [N, K] of real numbers."""
     blocks = -(-columns // block)
     packed, scale = wire.known(wire.input(1), "the weights of MatMulNBits"), wire.input(2)
-    quants = _unpacked(packed, bits, rows, blocks * block)[:, :columns]
-    q = wire.const(Constant(quants.astype(_TYPES[bits].numpy)))
+    quants = unpacked(packed, bits, rows, blocks * block)[:, :columns]
+    q = wire.const(Constant(quants.astype(TYPES[bits].numpy)))
     scale = wire.reshape(scale, (rows, blocks))
     zero = _zero_points(wire, rows, blocks, bits)
     groups = wire.optional_input(4)
@@ -85,7 +85,7 @@ def _first(wire: Wiring, groups: OutletId, columns: int) -> OutletId:
 def _zero_points(wire: Wiring, rows: int, blocks: int, bits: int) -> OutletId:
     """What stands for zero in each block, [N, blocks]: integers like the weights, or real numbers."""
     given = wire.optional_input(3)
-    kind = _TYPES[bits]
+    kind = TYPES[bits]
     if given is None:
         return wire.const(Constant(np.full((rows, blocks), 1 << (bits - 1)).astype(kind.numpy)))
     if wire.dtype(given).is_float():
@@ -93,7 +93,7 @@ def _zero_points(wire: Wiring, rows: int, blocks: int, bits: int) -> OutletId:
     packed = wire.known(given, "the zero points of MatMulNBits")
     per_byte = 8 // bits
     return wire.const(
-        Constant(_unpacked(packed, bits, rows, -(-blocks // per_byte) * per_byte)[:, :blocks].astype(kind.numpy))
+        Constant(unpacked(packed, bits, rows, -(-blocks // per_byte) * per_byte)[:, :blocks].astype(kind.numpy))
     )
 
 
@@ -139,8 +139,8 @@ def gather_block_quantized(node: OnnxNode, wire: Wiring) -> OutletId:
     """
     data, indices, scale, zero = wire.input(0), wire.input(1), wire.input(2), wire.optional_input(3)
     bits, block = node.integer("bits", 4), node.integer("block_size", 128)
-    if bits not in _TYPES:
-        raise Unsupported(f"GatherBlockQuantized with {bits} bits, known are {', '.join(map(str, _TYPES))}")
+    if bits not in TYPES:
+        raise Unsupported(f"GatherBlockQuantized with {bits} bits, known are {', '.join(map(str, TYPES))}")
     middle = 0
     if wire.dtype(data) is DatumType.U8:
         middle = 1 << (bits - 1)
@@ -162,11 +162,11 @@ def _spread(wire: Wiring, packed: OutletId, bits: int) -> OutletId:
     if value.ndim < 1:
         raise CorruptModel("the integers of GatherBlockQuantized have no axis")
     columns = value.shape[-1] * 8 // bits
-    spread = _unpacked(value, bits, value.size * 8 // bits // max(columns, 1), columns)
-    return wire.const(Constant(spread.reshape(*value.shape[:-1], columns).astype(_TYPES[bits].numpy)))
+    spread = unpacked(value, bits, value.size * 8 // bits // max(columns, 1), columns)
+    return wire.const(Constant(spread.reshape(*value.shape[:-1], columns).astype(TYPES[bits].numpy)))
 
 
-def _unpacked(packed: Array, bits: int, rows: int, columns: int) -> Array:
+def unpacked(packed: Array, bits: int, rows: int, columns: int) -> Array:
     """Small integers that share bytes, the lowest bits first: [rows, columns]."""
     if packed.dtype != np.uint8 or packed.size * 8 != rows * columns * bits:
         raise CorruptModel(
