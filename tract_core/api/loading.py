@@ -16,11 +16,13 @@ from tract_core.errors import CorruptModel, InputError, ModelError, TractError
 from tract_core.prepared.environment import installed
 from tract_core.prepared.later import Later
 from tract_core.prepared.recipe import recipe_of_file
+from tract_core.prepared.signature import ModelSignature
 from tract_core.safe_files import is_one_file, noting_files
 
 if TYPE_CHECKING:
     from tract_core.api.fact import Fact, InferenceFact
     from tract_core.limits import LoadLimits
+    from tract_core.model.typed import TypedModel
     from tract_core.plugins import Registry
 
 
@@ -103,13 +105,24 @@ def _load_or_find(path: str | os.PathLike[str], format_name: str, options: Mappi
 
     found = checked_path(path)
     recipe = recipe_of_file(found, format_name, options)
-    if recipe is not None and recipe.found() is not None:
-        return InferenceModel(Later(load), recipe.telling())
+    told = None if recipe is None else recipe.found()
+    if recipe is not None and told is not None:
+        if told.value is None:
+            return InferenceModel(Later(load), recipe.telling())
+        return Model(Later(lambda: _typed_alone(load(), str(path))), recipe.telling(told.value), told.value)
     with noting_files() as noted:
         loaded = handle_of(load(), str(path))
-    if recipe is not None and isinstance(loaded, InferenceModel) and is_one_file(found, noted):
-        was_made(loaded, recipe.telling())
+    if recipe is not None and is_one_file(found, noted):
+        typed = isinstance(loaded, Model)
+        was_made(loaded, recipe.telling(ModelSignature.of(loaded.typed) if typed else None))
     return loaded
+
+
+def _typed_alone(loaded: Any, where: str) -> TypedModel:
+    """The graph of what a loader gave that gives no other."""
+    found = handle_of(loaded, where)
+    assert isinstance(found, Model)  # as it was when it was loaded before
+    return found.typed
 
 
 def _typed(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from tract_core.api.calls import Calls, named_inputs
 from tract_core.api.interface import TypedInterface, interface_of
 from tract_core.api.progress import Progress, check_begins, check_can_end, check_takes_symbols
 from tract_core.api.runtime import calling
 from tract_core.api.streaming import stream, streams_of
-from tract_core.errors import InputError
+from tract_core.errors import InputError, Unsupported
 from tract_core.runtime.binding import check_assertions
 from tract_core.runtime.conditions import check_conditions
 from tract_core.runtime.protocol import Repeating
@@ -178,6 +178,28 @@ class FrozenState:
         self._known, self._come = known, come
         self._runnable = runnable
         self._frozen = frozen
+
+    @property
+    def kept(self) -> Mapping[int, Any]:
+        """What each node keeps, by its number, in the order of the model. To be read, not changed.
+
+        Raises Unsupported for a runtime that does not tell.
+        """
+        from tract_core.runtime.plan import TypedFrozenSimpleState
+
+        found = self._frozen.states if isinstance(self._frozen, TypedFrozenSimpleState) else self._frozen
+        if not isinstance(found, Mapping):
+            raise Unsupported(f"runtime {self._runnable.runtime.name()} does not tell what nodes keep")
+        return dict(sorted(cast("Mapping[int, Any]", found).items()))
+
+    def with_kept(self, kept: Mapping[int, Any]) -> FrozenState:
+        """A snapshot where nodes keep something else, of the same form as in `kept`."""
+        from tract_core.runtime.plan import TypedFrozenSimpleState
+
+        whole: Any = {**self.kept, **kept}
+        if isinstance(self._frozen, TypedFrozenSimpleState):
+            whole = TypedFrozenSimpleState(whole)
+        return FrozenState(self._runnable, whole, self._known, self._come)
 
     def unfreeze(self) -> State:
         """A new state that goes on from the snapshot. Can be called any number of times."""

@@ -78,6 +78,7 @@ class Vacant(Op):
     """What a removed node holds until the graph is compacted."""
 
     announces: ClassVar[tuple[str, ...]] = ()
+    tells: ClassVar[tuple[str, ...]] = ()
     checks: ClassVar[bool] = False
     judges: ClassVar[tuple[int, ...]] = ()
 

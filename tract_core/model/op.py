@@ -35,6 +35,10 @@ class TypedOp(Op):
     ``announces``: names of fields that hold sizes of the outputs which only running the node tells. The meaning does
     not read them; their symbols, where nothing else gives them a value, get it from the shapes of the outputs.
 
+    ``tells``: names of fields that hold sizes which the state tells before the first node of a turn runs, as how many
+    positions a cache holds. Each is one symbol, or a multiple of it with a constant. An operator that does has a row of
+    the ``state`` table, whose states are `tract_core.model.session.TellingState`.
+
     ``checks``: whether running the node refuses runs that the rest of the model takes for impossible. It runs even
     where nothing reads it, until a rule has found that it cannot refuse anything (`ModelPatch.retire`).
 
@@ -55,6 +59,7 @@ class TypedOp(Op):
     checks: ClassVar[bool] = False
     judges: ClassVar[tuple[int, ...]] = ()
     announces: ClassVar[tuple[str, ...]] = ()
+    tells: ClassVar[tuple[str, ...]] = ()
 
     @property
     def draws(self) -> bool:

@@ -29,6 +29,18 @@ class OpState(Protocol):
         ...
 
 
+class TellingState(OpState, Protocol):
+    """The state of an operator that ``tells`` sizes.
+
+    Turns that fail leave it as it was: `freeze` and `thaw` are called around each, so that they copy no tensors, and
+    what `freeze` gave is never changed in place.
+    """
+
+    def told(self) -> Sequence[int]:
+        """The sizes that the fields in ``tells`` of the operator have in the turn that begins, in that order."""
+        ...
+
+
 class BodyState(Protocol):
     """One execution of the model inside a loop, a branch or a submodel."""
 

@@ -44,6 +44,11 @@ def symbols_announced(op: TypedOp) -> frozenset[str]:
     return _NONE.union(*(symbols_in(getattr(op, name)) for name in op.announces))
 
 
+def symbols_told(op: TypedOp) -> frozenset[str]:
+    """Names of the symbols whose values the state of an operator tells when a turn begins."""
+    return _NONE.union(*(symbols_in(getattr(op, name)) for name in op.tells))
+
+
 def _symbols_in_graph(graph: TypedGraph) -> frozenset[str]:
     found = graph.conditions.symbols
     for node in graph.live_nodes():

@@ -24,7 +24,7 @@ from tract_core.model.fact import ShapeFact, TypedFact, check_sizes, in_type
 from tract_core.model.graph import VACANT, Node, Outlet, OutletId
 from tract_core.model.op import TypedOp, check_facts, check_operator
 from tract_core.model.same import outline, same_model
-from tract_core.model.substitute import substitute_in, symbols_announced, symbols_in, symbols_needed
+from tract_core.model.substitute import substitute_in, symbols_announced, symbols_in, symbols_needed, symbols_told
 from tract_core.model.typed_graph import TypedGraph, TypedNode
 from tract_core.plugins.distributions import CORE
 from tract_core.plugins.keys import COST, REFERENCE, STATE, SYMBOLIC
@@ -50,6 +50,8 @@ class TypedModel(TypedGraph):
         super().__init__(symbols)
         self._registry = registry
         self.remarks: list[TractError] = []
+        self._may_tell = False
+        """Whether there was an operator whose state tells a size."""
         self._simple: tuple[Theory, int, int] | None = None
         """By which knowledge, of which version, all sizes of how many nodes are simple."""
 
@@ -103,7 +105,7 @@ class TypedModel(TypedGraph):
         copy._ids = self._ids.copy()
         copy.inputs, copy.outputs = list(self.inputs), list(self.outputs)
         copy.outlet_labels, copy.properties = dict(self.outlet_labels), dict(self.properties)
-        copy.conditions = self.conditions.copy()
+        copy.conditions, copy._may_tell = self.conditions.copy(), self._may_tell
         return copy
 
     def clone(self) -> TypedModel:
@@ -139,6 +141,13 @@ class TypedModel(TypedGraph):
         held = as_value(value)
         return OutletId(self.add_node(name, Const(held), [TypedFact.of_value(held)]).id)
 
+    def add_node(
+        self, name: str, op: TypedOp, facts: Iterable[TypedFact], inputs: Sequence[OutletId] = ()
+    ) -> TypedNode:
+        """As for any graph."""
+        self._may_tell = self._may_tell or bool(op.tells)
+        return super().add_node(name, op, facts, inputs)
+
     def wire_node(self, name: str, op: TypedOp, inputs: Sequence[OutletId]) -> tuple[OutletId, ...]:
         """Add an operator that reads ``inputs``; returns its outlets.
 
@@ -157,8 +166,8 @@ class TypedModel(TypedGraph):
             if error.hint is None:
                 error.hint = f"inputs are: {found}"
             raise error.at(f"node {name!r} ({getattr(op, 'name', op)})") from None
-        if op.announces:
-            self._have_symbols(symbols_announced(op))
+        if op.announces or op.tells:
+            self._have_symbols(symbols_announced(op) | symbols_told(op))
         return tuple(self.add_node(name, op, outputs, inputs).outlets())
 
     def _have_symbols(self, names: frozenset[str]) -> None:
@@ -246,7 +255,7 @@ class TypedModel(TypedGraph):
 
     def rewire(self, node: TypedNode, op: TypedOp, inputs: Sequence[OutletId]) -> None:
         """As for any graph."""
-        self._simple = None
+        self._simple, self._may_tell = None, self._may_tell or bool(op.tells)
         super().rewire(node, op, inputs)
 
     def set_outlet_fact(self, outlet: OutletId, fact: TypedFact) -> None:
@@ -313,9 +322,11 @@ class TypedModel(TypedGraph):
         wanted += [OutletId(node.id) for node in self.nodes if node.op.checks]
         order = self.order_of_edges(wanted)
         binders = [node for node in self.nodes if node.op.announces]
-        while binders:
+        tellers = [node for node in self.nodes if node.op.tells] if self._may_tell else []
+        while binders or tellers:
             missing = self._unbound([self.nodes[node_id] for node_id in order])
             found = [node for node in binders if self.symbols_bound(node) & missing]
+            found = found or [node for node in tellers if symbols_told(node.op) & missing][:1]
             if not found:
                 break
             wanted += [OutletId(node.id) for node in found]
@@ -326,18 +337,26 @@ class TypedModel(TypedGraph):
         """The symbols that these nodes mention and that neither they nor the inputs bind."""
         mentioned = self.conditions.symbols.union(*(symbols_needed(node.op) for node in nodes))
         needed = self.symbols.definitions.roots(mentioned)
-        return needed.difference(self.given_symbols(), *(self.symbols_bound(node) for node in nodes))
+        bound = (self.symbols_bound(node) | symbols_told(node.op) for node in nodes)
+        return needed.difference(self.symbols_of_inputs(), *bound)
 
     def must_stay(self, node: TypedNode) -> bool:
         """Whether ``node`` checks something, or binds a symbol that a condition or an operator elsewhere mentions."""
         if node.op.checks:
             return True
-        bound, roots = self.symbols_bound(node), self.symbols.definitions.roots
+        bound, roots = self.symbols_bound(node) | self._told_by_none_but(node), self.symbols.definitions.roots
         if not bound:
             return False
         return not bound.isdisjoint(roots(self.conditions.symbols)) or any(
-            bound & roots(symbols_needed(other.op)) for other in self.live_nodes()
+            bound & roots(symbols_needed(other.op)) for other in self.live_nodes() if other is not node
         )
+
+    def _told_by_none_but(self, node: TypedNode) -> frozenset[str]:
+        """The symbols that the state of ``node`` tells, and nothing else gives a value when a turn begins."""
+        if not node.op.tells:
+            return _NO_SYMBOLS
+        others = (symbols_told(other.op) for other in self.live_nodes() if other is not node)
+        return symbols_told(node.op).difference(self.symbols_of_inputs(), *others)
 
     def symbols_bound(self, node: TypedNode) -> frozenset[str]:
         """Names of the symbols that get their value when ``node`` runs, and not before."""
@@ -351,9 +370,22 @@ class TypedModel(TypedGraph):
         return self.outlet_fact(outlet).constant
 
     def given_symbols(self) -> frozenset[str]:
+        """Names of the symbols that have values when the first node of a turn runs.
+
+        They have them by the shapes of the inputs, or by what the state tells.
+        """
+        found = self.symbols_of_inputs()
+        return self.symbols.definitions.with_known(found | self.told_symbols()) if self._may_tell else found
+
+    def symbols_of_inputs(self) -> frozenset[str]:
         """Names of the symbols that the shapes of the model's inputs bind."""
         shapes = [self.outlet_fact(outlet).shape for outlet in self.inputs]
         return self.symbols.definitions.with_known(_NO_SYMBOLS.union(*(shape.symbols() for shape in shapes)))
+
+    def told_symbols(self) -> frozenset[str]:
+        """Names of the symbols that the states of nodes tell at the beginning of a turn."""
+        nodes = self.live_nodes() if self._may_tell else ()
+        return _NO_SYMBOLS.union(*(symbols_told(node.op) for node in nodes if node.op.tells))
 
     def is_interface(self, outlet: OutletId) -> bool:
         """Whether an outlet is an input or an output of the model."""

@@ -50,6 +50,8 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "detect_kv_cache": ("tract-transformers",),
         "detect_scaled_masked_softmax": ("tract-transformers",),
         "detect_sdpa_kv_cache_broadcast": ("tract-transformers",),
+        "last_logits": ("tract-transformers",),
+        "paged_cache": ("tract-transformers",),
         "unfold_kv_cache": ("tract-transformers",),
     },
 }
@@ -83,8 +85,16 @@ WRITER: Final = "tract-nnef"
 PLANNED: Final = frozenset[str]()
 """The distributions that do not exist yet: nobody is told to install them, as what bears the name may be anybody's."""
 
-LATER: Final = frozenset(name for name, owners in RESERVED["transform"].items() if owners == ("tract-transformers",))
-"""The transforms that are reserved for a distribution which does not bring them yet."""
+LATER: Final = frozenset(
+    {
+        "transformers_detect_all",
+        "detect_apply_rope",
+        "detect_diag_gather",
+        "detect_scaled_masked_softmax",
+        "detect_sdpa_kv_cache_broadcast",
+    }
+)
+"""The transforms that are reserved for tract-transformers, which does not bring them yet."""
 
 _OTHERWISE: Final[Mapping[str, str]] = {
     "runtime": "'default' is the best CPU runtime that is installed",

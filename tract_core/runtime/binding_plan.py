@@ -16,6 +16,7 @@ from tract_core.frozen import frozen
 
 if TYPE_CHECKING:
     from tract_core.model.fact import TypedFact
+    from tract_core.model.typed import TypedModel
 
 
 class Take(NamedTuple):
@@ -110,3 +111,10 @@ class BindingPlan:
             return bind([one.dim for one in self.rest], sizes, values)
         except DimError:
             return None
+
+
+def given_in_every_turn(model: TypedModel) -> frozenset[str]:
+    """The symbols that have values before the first node of any turn runs: by one size of an input, or by the state."""
+    definitions = model.symbols.definitions
+    found = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], definitions).symbols
+    return definitions.with_known(found | model.told_symbols())

@@ -12,19 +12,20 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import prod
+from operator import index
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from tract_core.data import DatumType
 from tract_core.data.text_bytes import text_bytes
-from tract_core.dims import bind
+from tract_core.dims import Dim, bind, symbols_of
 from tract_core.errors import DimError, GraphError, RunError, TractError
 from tract_core.frozen import frozen
 from tract_core.limits import TOO_LARGE_HINT, check_room, check_run_time, check_texts, check_time, spending
-from tract_core.model.session import BodyPlan, OpState, Session
+from tract_core.model.session import BodyPlan, OpState, Session, TellingState
 from tract_core.model.source import TypedSource
 from tract_core.model.substitute import substitute_in, symbols_needed
 from tract_core.plugins.keys import MEMORY, REFERENCE, STATE, Array, MemoryFn, ReferenceFn, StateFn
-from tract_core.runtime.binding_plan import BindingPlan
+from tract_core.runtime.binding_plan import given_in_every_turn
 from tract_core.runtime.by_parts import by_parts
 from tract_core.runtime.returned import Promise, Wanted, are_arrays, is_right
 from tract_core.runtime.schedule import execution_order
@@ -213,8 +214,7 @@ def host_nodes(model: TypedModel) -> list[HostNode]:
     Raises UntypableModel where nodes need sizes that only come out of each other, LimitExceeded when time is up.
     """
     definitions = model.symbols.definitions
-    given = BindingPlan.of([model.outlet_fact(outlet) for outlet in model.inputs], definitions).symbols
-    known, found = model.given_symbols(), list[HostNode]()
+    given, known, found = given_in_every_turn(model), model.given_symbols(), list[HostNode]()
     rows: dict[type, HostRows] = {}
     for node_id in execution_order(model):
         check_time()
@@ -249,6 +249,7 @@ class HostState:
         self._wanted: dict[int, tuple[Wanted, ...]] = {}
         self._bytes: dict[int, int] = {}
         self._bound: Mapping[str, int] | None = None
+        self._before: dict[int, Any] = {}
 
     def begins_as_before(self, symbols: Mapping[str, int]) -> bool:
         """Whether the turn before had the same values of symbols, so that what was checked then holds."""
@@ -262,7 +263,33 @@ class HostState:
 
     def reset(self) -> None:
         """Nodes keep nothing from the turns so far."""
-        self._states = {}
+        self._states, self._before = {}, {}
+
+    def tell(self, nodes: Iterable[HostNode], known: Mapping[str, int]) -> dict[str, int]:
+        """The values of symbols in the turn that begins, as the states of ``nodes`` tell them, with what is ``known``.
+
+        Raises RunError, naming both, where one tells another value than the one before it.
+        """
+        found, by = dict(known), dict[str, str]()
+        for node in nodes:
+            state = cast("TellingState", self.state_of(node))
+            dims, sizes = [getattr(node.op, name) for name in node.op.tells], node.attempt((), partial(_told, state))
+            if len(sizes) != len(dims):
+                raise RunError(f"its state tells {len(sizes)} sizes, wanted {len(dims)}", where=node.place)
+            self._before[node.node] = state.freeze()
+            try:
+                more = bind(dims, sizes, found)
+            except DimError:
+                raise _other_value(node, dims, sizes, found, by) from None
+            by.update(dict.fromkeys(more.keys() - found.keys(), node.place))
+            found = more
+        return found
+
+    def end(self, *, failed: bool) -> None:
+        """The turn is over. Where it failed, what tells sizes is as it was when it began."""
+        before, self._before = self._before, {}
+        for number, content in before.items() if failed else ():
+            self._states[number].thaw(content)
 
     def state_of(self, node: HostNode) -> OpState:
         """What a node keeps; made when the node first runs."""
@@ -319,6 +346,22 @@ class HostState:
         self._states = {}
         for node, content in frozen.items():
             self.state_of(by_id[node]).thaw(copy.deepcopy(content))
+
+
+def _told(state: TellingState) -> list[int]:
+    return list(map(index, state.told()))
+
+
+def _other_value(
+    node: HostNode, dims: Sequence[Dim], sizes: Sequence[int], found: Mapping[str, int], by: Mapping[str, str]
+) -> RunError:
+    """The error for sizes that a state tells and that do not fit the values that symbols have."""
+    names = sorted(frozenset[str]().union(*map(symbols_of, dims)) & found.keys())
+    values = " and ".join(f"{name} is {found[name]} by {by.get(name, 'the model around it')}" for name in names)
+    wanted = ", ".join(map(str, dims))
+    problem = f"its state holds {', '.join(map(str, sizes))} positions, wanted {wanted}"
+    hint = "operators that share a symbol grow together: give each one its own, or reset the state"
+    return RunError(f"{problem}, where {values}" if values else problem, where=node.place, hint=hint)
 
 
 class Bodies:

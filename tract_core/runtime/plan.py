@@ -146,7 +146,7 @@ class TypedSimpleState:
         turn.begin(host, inputs, out, symbols)
         values: dict[OutletId, Array] = dict(plan.constants)
         values.update(zip(plan.inputs, inputs, strict=True))
-        with turn.going() as budget:
+        with turn.going(host) as budget:
             held = Held(budget.room, plan.owners, owners_of(inputs))
             for step in plan.steps:
                 node = step.host

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from tract_core.errors import UntypableModel
-from tract_core.model.substitute import symbols_needed
+from tract_core.model.substitute import symbols_needed, symbols_told
 
 if TYPE_CHECKING:
     from tract_core.model.graph import OutletId
@@ -25,6 +25,7 @@ def execution_order(model: TypedModel) -> list[int]:
     """
     order, roots = model.eval_order(), model.symbols.definitions.roots
     given = _NOTHING.union(*(model.outlet_fact(outlet).shape.symbols() for outlet in model.inputs))
+    given = given.union(*(symbols_told(model.nodes[n].op) for n in order))
     sources = {outlet.node for outlet in model.inputs}
     needed = {n: _NOTHING if n in sources else roots(symbols_needed(model.nodes[n].op)) - given for n in order}
     binders = _binders(model, order, given, needed)

@@ -33,6 +33,7 @@ class Turn:
         self.inputs = ModelInputs(model)
         self.outputs = Outputs(model)
         self._scope = model.symbols
+        self._telling = [node for node in nodes if node.op.tells]
         self._conditions = ComingConditions(model, nodes)
         self._sizes = ComingSizes(nodes, run_limit(model.limits))
         self.seconds = model.limits.run_deadline_s
@@ -52,7 +53,7 @@ class Turn:
         What was checked for the same values in the turn before is not checked again. ``out``: arrays to fill.
         ``symbols``: values known from elsewhere (an enclosing model). Raises InputError or RunError.
         """
-        bound = self.bind(inputs, symbols)
+        bound = self.bind(inputs, symbols, host)
         if not host.begins_as_before(bound):
             self.check(bound)
         if out is not None:
@@ -60,16 +61,24 @@ class Turn:
         host.begin(bound)
         return bound
 
-    def bind(self, inputs: Sequence[Array], symbols: Mapping[str, int] | None = None) -> dict[str, int]:
+    def bind(
+        self, inputs: Sequence[Array], symbols: Mapping[str, int] | None = None, host: HostState | None = None
+    ) -> dict[str, int]:
         """The values of the symbols. ``symbols``: values known from elsewhere (an enclosing model).
 
-        Raises InputError when the arrays do not fit the facts of the inputs, with what is wrong.
+        ``host``: what nodes keep, which tells the sizes of what came before; a model in which nothing does needs none.
+        Raises InputError when the arrays do not fit the facts of the inputs, with what is wrong; RunError where states
+        tell what cannot be.
         """
-        if not symbols:
+        if not symbols and not self._telling:
             return self.inputs.bind(inputs)
         from tract_core.model.bodies import from_outside
 
-        return self.inputs.bind(inputs, from_outside(self.inputs.own_symbols, symbols))
+        known = from_outside(self.inputs.own_symbols, symbols or {})
+        if self._telling:
+            assert host is not None  # who runs such nodes has one
+            known = host.tell(self._telling, known)
+        return self.inputs.bind(inputs, known)
 
     def check(self, symbols: Mapping[str, int]) -> None:
         """Before the first node runs. Raises InputError or RunError, naming what does not hold."""
@@ -82,17 +91,21 @@ class Turn:
         self._conditions.check_after(node.node, symbols)
         self._sizes.check_after(node.node, symbols)
 
-    def going(self) -> _Going:
-        """Around the nodes: the limits of a run count, and NumPy warns of no overflow."""
-        return _Going(self._sizes.allowed, self.seconds, self.room)
+    def going(self, host: HostState | None = None) -> _Going:
+        """Around the nodes: the limits of a run count, and NumPy warns of no overflow.
+
+        ``host``: what nodes keep; where they fail, what tells sizes is as before.
+        """
+        return _Going(self._sizes.allowed, self.seconds, self.room, host if self._telling else None)
 
 
 class _Going:
     """A class, as every turn comes here."""
 
-    __slots__ = ("_errors", "_running")
+    __slots__ = ("_errors", "_host", "_running")
 
-    def __init__(self, tensor_bytes: int, seconds: float, run_bytes: int) -> None:
+    def __init__(self, tensor_bytes: int, seconds: float, run_bytes: int, host: HostState | None) -> None:
+        self._host = host
         self._errors = np.errstate(all="ignore")
         self._running = running(tensor_bytes, seconds, run_bytes)
 
@@ -104,3 +117,5 @@ class _Going:
     def __exit__(self, *raised: Any) -> None:
         self._errors.__exit__(*raised)
         self._running.__exit__(*raised)
+        if self._host is not None:
+            self._host.end(failed=raised[0] is not None)

@@ -19,7 +19,7 @@ from tract_core.model.bodies import own_symbols
 from tract_core.model.const import Const
 from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import STATE, Array
-from tract_core.runtime.binding_plan import BindingPlan
+from tract_core.runtime.binding_plan import given_in_every_turn
 from tract_core.runtime.explain import Explanation, Placement
 from tract_core.runtime.held import owners_of
 from tract_core.runtime.host import HostNode, host_nodes
@@ -174,9 +174,7 @@ class Details:
 
     def known_in(self, body: TypedModel) -> frozenset[str]:
         """The symbols that mean the same in a body, and have values as soon as a run begins."""
-        facts = [self.model.outlet_fact(outlet) for outlet in self.model.inputs]
-        given = BindingPlan.of(facts, self.model.symbols.definitions).symbols
-        return (self.target.known | given) - own_symbols(body)
+        return (self.target.known | given_in_every_turn(self.model)) - own_symbols(body)
 
     def _lowered(self, body: TypedModel) -> Program:
         """The program of a body that is left to the host."""

@@ -96,7 +96,7 @@ class CpuState:
         plan = self.plan
         whole = symbols is None  # operators give their bodies parts of arrays
         inputs = [one if whole and one.__class__ is np.ndarray else readable(one) for one in inputs]
-        bound = plan.turn.bind(inputs, symbols)
+        bound = plan.turn.bind(inputs, symbols, self.host)
         execution = self._execution_for(bound)
         if out is not None:
             plan.turn.outputs.check(out, bound)
@@ -104,7 +104,7 @@ class CpuState:
         execution.begin()
         if self.memory is not None:
             self.memory.pass_to(execution)
-        with plan.turn.going() as budget:
+        with plan.turn.going(self.host) as budget:
             turn = _Turn(self, execution, inputs, out, observe, budget=budget, only_times=only_times)
             outputs = turn.run()
         return outputs if out is None else plan.turn.outputs.fill(out, outputs)

@@ -101,7 +101,7 @@ class CudaState(TypedSimpleState):
         self._prepare()
         ends = {**ends_of(Upload, plan.inputs, sources), **ends_of(Download, plan.outputs, targets)}
         try:
-            with plan.turn.going():
+            with plan.turn.going(self._host):
                 check_run_time()
                 found = self._on_device(turn.segment, dict(zip(plan.inputs, turn.inputs, strict=True)), ends)
         except Refused:
@@ -116,7 +116,7 @@ class CudaState(TypedSimpleState):
 
     def _outputs(self, inputs: Sequence[Array], values: dict[OutletId, Array], observe: Observer | None) -> list[Array]:
         plan = self.plan
-        with plan.turn.going() as budget:
+        with plan.turn.going(self._host) as budget:
             held = Held(budget.room, plan.owners, owners_of(inputs))
             for piece, dying in zip(plan.pieces, plan.dying, strict=True):
                 check_run_time()

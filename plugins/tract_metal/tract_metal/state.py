@@ -91,7 +91,7 @@ class MetalState(TypedSimpleState):
         before = self.freeze() if plan.has_states else None
         self._keeps = dict(self._kept)
         try:
-            with turn.going(), plan.device.computing():
+            with turn.going(self._host), plan.device.computing():
                 for piece, dying in zip(plan.pieces, plan.dying, strict=True):
                     check_run_time()
                     self._do(piece, tensors, observe)

@@ -101,7 +101,7 @@ def run(archive: Path, inputs: Sequence[Array]) -> list[Array]:
     with TemporaryDirectory() as folder:
         given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
         np.savez(given, **{str(place): one for place, one in enumerate(inputs)})
-        _there(_RUN, archive, given, found)
+        there(_RUN, archive, given, found)
         with np.load(found) as arrays:
             return [arrays[str(place)] for place in range(len(arrays.files))]
 
@@ -113,7 +113,7 @@ def run_each(folders: Sequence[Path], inputs: Sequence[Sequence[Array]]) -> list
             np.savez(folder / "given.npz", **{str(place): one for place, one in enumerate(given)})
         listed = Path(aside) / "folders.json"
         listed.write_text(json.dumps([str(folder) for folder in folders]))
-        _there(_RUN_EACH, listed)
+        there(_RUN_EACH, listed)
     return [_outcome(folder) for folder in folders]
 
 
@@ -130,14 +130,14 @@ def stream(archive: Path, pulses: Sequence[Array]) -> list[Array]:
     with TemporaryDirectory() as folder:
         given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
         np.savez(given, **{str(turn): one for turn, one in enumerate(pulses)})
-        _there(_STREAM, archive, given, found)
+        there(_STREAM, archive, given, found)
         with np.load(found) as arrays:
             return [arrays[str(turn)] for turn in range(len(arrays.files))]
 
 
 def pulse(source: Path, target: Path, size: int, symbol: str = "S") -> None:
     """Load an archive there, let its model take pulses, and write that as a folder. Raises Refused."""
-    _there(_PULSE, source, target, str(size), symbol)
+    there(_PULSE, source, target, str(size), symbol)
 
 
 def write(source: Path, target: Path, seconds: float = 300) -> None:
@@ -145,10 +145,11 @@ def write(source: Path, target: Path, seconds: float = 300) -> None:
 
     Raises Refused, also where that takes more than ``seconds``.
     """
-    _there(_WRITE, source, target, seconds=seconds)
+    there(_WRITE, source, target, seconds=seconds)
 
 
-def _there(code: str, *arguments: Path | str, seconds: float = 300) -> None:
+def there(code: str, *arguments: Path | str, seconds: float = 300) -> None:
+    """Run a program there, which finds its arguments in ``sys.argv[1:]``. Raises Refused, with what it said."""
     command = [PYTHON, "-c", code, *arguments]
     quiet = {**os.environ, "RUST_BACKTRACE": "0"}  # what it refuses is said in time, without a trace
     try:

@@ -139,6 +139,15 @@ _REDUCED = (
     "max_reduce min_reduce mean_reduce argmax_reduce argmin_reduce tract_core_argmax_reduce_last"
     " tract_core_argmin_reduce_last tract_core_product_reduce"
 )
+_CACHE: Mapping[str, Array | str] = {
+    "input": floats(1, 2, 6, 4),
+    "name": "'past'",
+    "axis": "2",
+    "datum_type": "'f32'",
+    "past_sequence_shape": "[1, 2, 0, 4]",
+    "input_sequence_shape": "[1, 2, 6, 4]",
+}
+_HEADS: Mapping[str, Array | str] = {"q": floats(1, 2, 3, 4), "k": floats(1, 1, 3, 4), "v": floats(1, 1, 3, 4)}
 _COMPARED = "add sub mul div min max lt le gt ge eq ne"
 
 TABLE: Mapping[str, Row] = {
@@ -380,6 +389,25 @@ TABLE: Mapping[str, Row] = {
         overlap="0",
     ),
     "tract_transformers_apply_rope": row(input=floats(2, 4), cos=floats(2, 4), sin=floats(2, 4)),
+    **dict.fromkeys(
+        ("tract_transformers_causal_conv1d_update", "tract_qwen35_causal_conv1d_update"),
+        row(2, input=floats(1, 2, 5), weight=floats(2, 4), initial_state=floats(1, 2, 4)),
+    ),
+    "tract_transformers_dyn_kv_cache": row(**_CACHE),
+    **dict.fromkeys(
+        ("tract_transformers_gdn_recurrent", "tract_qwen35_gdn_recurrent"),
+        row(
+            2,
+            query=floats(1, 3, 1, 4),
+            key=floats(1, 3, 1, 4),
+            value=floats(1, 3, 2, 4),
+            log_decay=-positive(1, 3, 2),
+            beta=inside(1, 3, 2),
+            initial_state=floats(1, 2, 4, 4),
+        ),
+    ),
+    "tract_transformers_quantized_dyn_kv_cache": row(**_CACHE, bits="4", per_channel="0"),
+    "tract_transformers_quantized_kv_sdpa": row(**_HEADS, axis="2", scale="0.5"),
     "tract_transformers_scaled_masked_softmax": row(
         input=floats(2, 3), mask=floats(2, 3), scale="0.5", post_softmax_mask="false"
     ),
@@ -393,6 +421,7 @@ TABLE: Mapping[str, Row] = {
         acc_datum_type="'f32'",
         is_causal="false",
     ),
+    "tract_transformers_window_kv_sdpa": row(**_HEADS, axis="2", window="2", scale="0.5"),
 }
 """By operator."""
 

@@ -63,6 +63,7 @@ OTHERWISE = {
     "tract_onnx_random": "its random numbers are others",
     "tract_onnx_ml_reverse_lookup": "it takes its arguments in another order",
     "tract_onnx_multinomial": "its random numbers are others",
+    "tract_transformers_quantized_kv_sdpa": "it keeps keys in steps of at least 1",
 }
 """What the engine computes otherwise."""
 

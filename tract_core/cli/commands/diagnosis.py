@@ -19,7 +19,7 @@ from tract_core.errors import DimError, TractError
 from tract_core.model.const import Const
 from tract_core.model.graph import Graph
 from tract_core.model.source import TypedSource
-from tract_core.model.substitute import symbols_needed
+from tract_core.model.substitute import symbols_needed, symbols_told
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import default_registry
 from tract_core.runtime.streams import Streams
@@ -145,8 +145,11 @@ def _symbols(model: TypedModel, origins: dict[str, str]) -> Iterator[Finding]:
     streams = Streams.of(model)
     if streams is not None:
         origins.setdefault(streams.symbol, "the end of the signal, which `State.end_of_stream` tells")
-    for node_id in model.eval_order([*model.inputs, *model.outputs]):
-        node = model.nodes[node_id]
+    nodes = [model.nodes[node_id] for node_id in model.eval_order([*model.inputs, *model.outputs])]
+    for node in nodes:
+        for symbol in sorted(symbols_told(node.op)):
+            origins.setdefault(symbol, f"what node {node.name!r} ({node.op.name}) keeps from the turns before")
+    for node in nodes:
         if isinstance(node.op, TypedSource):
             continue
         place = f"node {node.name!r} ({node.op.name})"

@@ -11,7 +11,7 @@ from tract_llvm.language.types import F32, ElementType
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
-from tract_core.runtime.binding_plan import BindingPlan
+from tract_core.runtime.binding_plan import given_in_every_turn
 from tract_core.runtime.host import HostNode
 from tract_cpu.program.form import Forms
 from tract_cpu.program.reads import READS, Reads
@@ -47,7 +47,7 @@ class CpuKnown(Known):
         self.isa, self.threads, self.rounding = isa, threads, rounding
         self.is_body = around is not None
         before = like or around
-        self.given_at_begin = before.given_at_begin if before is not None else known | _given_by_inputs(model)
+        self.given_at_begin = before.given_at_begin if before is not None else known | given_in_every_turn(model)
         self.given = self.given_at_begin if around is None else around.given
         self.forms: dict[int, Forms | None] = {} if like is None else like.forms
         self.tiles: dict[int, tuple[int, ...] | None] = {} if like is None else like.tiles
@@ -95,8 +95,3 @@ class CpuKnown(Known):
         if sizes <= self.given or self.reads(node) is None:
             return False
         return all(self.element(fact.datum_type.storage) is not None for fact in self.facts_around(node.node))
-
-
-def _given_by_inputs(model: TypedModel) -> frozenset[str]:
-    facts = [model.outlet_fact(outlet) for outlet in model.inputs]
-    return BindingPlan.of(facts, model.symbols.definitions).symbols

@@ -99,7 +99,7 @@ class Spelling:
         """Whether the document may use the operators of a registry."""
         return self.writer.allows(registry)
 
-    def invoke(self, name: str, *positional: Any, registry: str = STANDARD, **named: Any) -> ast.Invocation | None:
+    def invoke(self, name: str, /, *positional: Any, registry: str = STANDARD, **named: Any) -> ast.Invocation | None:
         """An operator of a registry, with its arguments; ``None`` where the document may not use that registry.
 
         Arguments are expressions, or values that `express` takes; those that are ``None`` are left out. ``None`` also

@@ -1,0 +1,1 @@
+"""How archives spell the operators of language models."""

@@ -1,0 +1,1 @@
+"""Operators of language models: what they keep from turn to turn, and their NumPy meaning."""
