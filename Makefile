@@ -101,7 +101,7 @@ $(VENV)/.with-torch: $(VENV)/.test $(VENV)/.torch $(WITH_TORCH)/pyproject.toml
 	@touch $@
 
 test-interchange: $(VENV)/.test .venv-interchange/.installed ## exchange archives with the established engine
-	$(BIN)/python -m pytest -n $(JOBS) -m 'interchange and not networks' plugins/tract_nnef/tests plugins/tract_pulse/tests tests/bench $(WITH_TORCH)/tests $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m 'interchange and not networks' plugins/tract_nnef/tests plugins/tract_pulse/tests plugins/tract_transformers/tests tests/bench $(WITH_TORCH)/tests $(ARGS)
 
 test-archives: $(VENV)/.test .venv-interchange/.installed .venv-archives/.installed ## have other exporters write many networks, read them and compare with PyTorch
 	.venv-archives/bin/python tests/archives/write.py .archives
@@ -139,7 +139,7 @@ format: $(VENV)/.check ## format the sources and mend what lint can mend
 	$(BIN)/ruff check --fix
 
 index: $(VENV)/.test ## write down which rows our modules have, and the table of a grammar: after one of them changed
-	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin tract_nnef.plugin tract_pulse.plugin tract_gguf.plugin tract_llvm.plugin tract_cpu.plugin tract_cuda.plugin tract_metal.plugin
+	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin tract_nnef.plugin tract_pulse.plugin tract_gguf.plugin tract_transformers.plugin tract_llvm.plugin tract_cpu.plugin tract_cuda.plugin tract_metal.plugin
 	$(BIN)/python -m tract_nnef.syntax.write_table
 
 index-torch: $(VENV)/.test $(VENV)/.with-torch ## the same for PyTorch, and the table of its operators in docs/torch.md: minutes

@@ -1,10 +1,12 @@
 """A language model of random weights beside llama.cpp: ``python bench/bench_language.py [--llama PYTHON]``
 
-The network is of Llama's form: 8 layers of width 1024, 16 heads over 4, 107 million parameters. The package ``gguf``
-writes it to ``bench/.models``. Each engine has a process of its own, with one thread unless ``--threads`` says more;
-they take turns, a prompt of 128 tokens and 32 tokens one by one behind it in each round, so that what else the machine
-does hits all alike. Printed are the medians of tokens a second, of the ratios within rounds, the most memory that each
-took, and how far logits behind the prompt are from ours in floats, in their standard deviations.
+The network is of Llama's form: 8 layers of width 1024, 16 heads over 4, 107 million parameters; ``--large``: 16 layers
+of width 2048, 32 heads over 8, 1.1 billion. The package ``gguf`` writes it to ``bench/.models``. Each engine has a
+process of its own, with one thread unless ``--threads`` says more; they take turns, a prompt of 128 tokens and 32
+tokens one by one behind it in each round, so that what else the machine does hits all alike. ``--prompt`` says how long
+the prompt is, ``--texts`` how many texts with that prompt go on side by side. Printed are the medians of tokens a
+second, of all texts together, of the ratios within rounds, the most memory that each took, and how far logits behind
+the prompt are from ours in floats, in their standard deviations.
 
 ``--llama`` names a Python that has ``llama-cpp-python``; where its library was built apart, LLAMA_CPP_LIB_PATH is its
 folder. Without it, ours alone are measured: in floats, and with activations of 8 bits, which are what llama.cpp has.
@@ -18,27 +20,51 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import gguf
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFWriter
 
 MODELS: Final = Path(__file__).parent / ".models"
-LAYERS, WIDTH, INNER, HEADS, KEY_HEADS, VOCABULARY = 8, 1024, 2816, 16, 4, 8192
-PROMPT, ANSWER = 128, 32
+ANSWER: Final = 32
+
+
+class Sizes(NamedTuple):
+    """Of a network."""
+
+    layers: int
+    width: int
+    inner: int
+    heads: int
+    key_heads: int
+    vocabulary: int
+
+
+SMALL: Final = Sizes(8, 1024, 2816, 16, 4, 8192)
+LARGE: Final = Sizes(16, 2048, 8192, 32, 8, 32000)
 
 OURS: Final = """
 import tract_core as tract
+from tract_transformers.language_model.keep import description_of, keep_past
+from tract_transformers.language_model.paged import PagedTexts, TextPart
 model = tract.load(path)
-state = tract.runtime_for_name("cpu", threads=threads, **options).prepare(model).spawn_state()
+keep_past(model, "f16" if options else "f32")
+runnable = tract.runtime_for_name("cpu", threads=threads, **options).prepare(model)
+pasts = PagedTexts(runnable, description_of(runnable), remembered=0)
 def start():
-    global past
-    past = [np.zeros((1, heads, 0, size), "f4")] * (2 * layers)
+    global texts
+    texts = [pasts.text()]
 def see(tokens):
-    global past
-    logits, *past = state.run([np.array([tokens]), *past])
-    return np.asarray(logits)[0, -1]
+    if len(tokens) == 1:
+        return pasts.extend([TextPart(text, tokens) for text in texts])[0][-1]
+    for first in range(0, len(tokens), 512):
+        logits = pasts.extend([TextPart(texts[0], tokens[first : first + 512])])[0][-1]
+    texts[1:] = [pasts.fork(texts[0]) for _ in range(count - 1)]
+    return logits
+def end():
+    for text in texts:
+        pasts.truncate(text, 0)
 """
 THEIRS: Final = """
 import ctypes
@@ -49,20 +75,37 @@ L.llama_log_set(quiet, None)
 L.llama_backend_init()
 model = L.llama_model_load_from_file(path.encode(), L.llama_model_default_params())
 form = L.llama_context_default_params()
-form.n_ctx, form.n_batch, form.n_threads, form.n_threads_batch = 2048, 2048, threads, threads
+form.n_ctx, form.n_batch, form.n_seq_max = 2048 * count, 2048, count
+form.n_threads, form.n_threads_batch = threads, threads
 context = L.llama_init_from_model(model, form)
+batch = L.llama_batch_init(2048, 0, count)
 def start():
+    global seen
+    seen = 0
     L.llama_memory_clear(L.llama_get_memory(context), True)
 def see(tokens):
-    kept = (L.llama_token * len(tokens))(*tokens)
-    assert L.llama_decode(context, L.llama_batch_get_one(kept, len(tokens))) == 0
+    global seen
+    texts = [[text] for text in range(count)] if len(tokens) == 1 else [[*range(count)]]
+    batch.n_tokens = 0
+    for text in texts:
+        for place, token in enumerate(tokens):
+            at = batch.n_tokens
+            batch.token[at], batch.pos[at], batch.n_seq_id[at] = token, seen + place, len(text)
+            for n, one in enumerate(text):
+                batch.seq_id[at][n] = one
+            batch.logits[at] = place == len(tokens) - 1
+            batch.n_tokens += 1
+    assert L.llama_decode(context, batch) == 0
+    seen += len(tokens)
     return np.ctypeslib.as_array(L.llama_get_logits_ith(context, -1), (vocabulary,)).copy()
+def end():
+    pass
 """
 TURNS: Final = """
 import json, resource, sys
 from time import perf_counter
 import numpy as np
-path, threads, options, layers, heads, size, vocabulary, prompt, answer = json.loads(sys.argv[1])
+path, threads, options, vocabulary, prompt, answer, count = json.loads(sys.argv[1])
 {engine}
 tokens = np.random.default_rng(1).integers(3, vocabulary, prompt + answer).tolist()
 for line in sys.stdin:
@@ -73,29 +116,31 @@ for line in sys.stdin:
     for token in tokens[prompt:]:
         see([token])
     times.append(perf_counter())
+    end()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    rates = prompt / (times[1] - times[0]), answer / (times[2] - times[1])
+    rates = prompt / (times[1] - times[0]), count * answer / (times[2] - times[1])
     print(json.dumps([*rates, memory, logits.tolist()]), flush=True)
 """
 
 
-def network(weights: str) -> Path:
+def network(weights: str, sizes: Sizes) -> Path:
     """The file of the network, which is written where there is none."""
-    path = MODELS / f"language-{weights}.gguf"
+    layers, width, inner, heads, key_heads, vocabulary = sizes
+    path = MODELS / f"language-{width}-{weights}.gguf"
     if path.exists():
         return path
     MODELS.mkdir(exist_ok=True)
     kind, random = GGMLQuantizationType[weights.upper()], np.random.default_rng(0)
     writer = GGUFWriter(path, "llama")
-    writer.add_block_count(LAYERS)
+    writer.add_block_count(layers)
     writer.add_context_length(2048)
-    writer.add_embedding_length(WIDTH)
-    writer.add_feed_forward_length(INNER)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(KEY_HEADS)
+    writer.add_embedding_length(width)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(key_heads)
     writer.add_layer_norm_rms_eps(1e-6)
-    writer.add_rope_dimension_count(WIDTH // HEADS)
-    writer.add_vocab_size(VOCABULARY)
+    writer.add_rope_dimension_count(width // heads)
+    writer.add_vocab_size(vocabulary)
     writer.add_tokenizer_model("no_vocab")
 
     def put(name: str, *shape: int) -> None:
@@ -105,14 +150,14 @@ def network(weights: str) -> Path:
         else:
             writer.add_tensor(f"{name}.weight", gguf.quants.quantize(numbers * np.float32(0.05), kind), raw_dtype=kind)
 
-    keys = KEY_HEADS * WIDTH // HEADS
+    keys = key_heads * width // heads
     for name in ("token_embd", "output"):
-        put(name, VOCABULARY, WIDTH)
-    put("output_norm", WIDTH)
-    for layer in range(LAYERS):
-        sizes = {"attn_norm": (WIDTH,), "ffn_norm": (WIDTH,), "attn_q": (WIDTH, WIDTH), "attn_k": (keys, WIDTH)}
-        sizes |= {"attn_v": (keys, WIDTH), "attn_output": (WIDTH, WIDTH), "ffn_gate": (INNER, WIDTH)}
-        for name, shape in (sizes | {"ffn_up": (INNER, WIDTH), "ffn_down": (WIDTH, INNER)}).items():
+        put(name, vocabulary, width)
+    put("output_norm", width)
+    for layer in range(layers):
+        shapes = {"attn_norm": (width,), "ffn_norm": (width,), "attn_q": (width, width), "attn_k": (keys, width)}
+        shapes |= {"attn_v": (keys, width), "attn_output": (width, width), "ffn_gate": (inner, width)}
+        for name, shape in (shapes | {"ffn_up": (inner, width), "ffn_down": (width, inner)}).items():
             put(f"blk.{layer}.{name}", *shape)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -124,9 +169,9 @@ def network(weights: str) -> Path:
 class Engine:
     """A process that makes a round for each line that it gets."""
 
-    def __init__(self, name: str, python: str, code: str, path: Path, threads: int, **options: Any) -> None:
+    def __init__(self, name: str, python: str, code: str, given: list[Any]) -> None:
+        """``given``: the path, threads, options, the vocabulary, and how many tokens and texts there are."""
         self.name, self.rounds = name, list[list[Any]]()
-        given = [str(path), threads, options, LAYERS, KEY_HEADS, WIDTH // HEADS, VOCABULARY, PROMPT, ANSWER]
         command = [python, "-c", TURNS.replace("{engine}", code), json.dumps(given)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -148,17 +193,28 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--llama", help="a Python that has llama-cpp-python")
+    parser.add_argument("--prompt", type=int, default=128, help="tokens of the prompt")
+    parser.add_argument("--texts", type=int, default=1, help="texts that go on side by side")
+    parser.add_argument("--large", action="store_true")
     asked = parser.parse_args()
-    path = network(asked.weights)
-    engines = [Engine("ours, floats", sys.executable, OURS, path, asked.threads)]
-    engines.append(Engine("ours, 8 bits", sys.executable, OURS, path, asked.threads, bytes=True))
+    sizes = LARGE if asked.large else SMALL
+    path = network(asked.weights, sizes)
+    rest = [sizes.vocabulary, asked.prompt, ANSWER, asked.texts]
+    ways: list[tuple[str, str, str, dict[str, bool]]] = [
+        ("ours, floats", sys.executable, OURS, {}),
+        ("ours, 8 bits", sys.executable, OURS, {"bytes": True}),
+    ]
     if asked.llama:
-        engines.append(Engine("llama.cpp", asked.llama, THEIRS, path, asked.threads))
+        ways.append(("llama.cpp", asked.llama, THEIRS, {}))
+    engines = [
+        Engine(name, python, code, [str(path), asked.threads, options, *rest]) for name, python, code, options in ways
+    ]
     for _ in range(asked.rounds + 1):
         for engine in engines:
             engine.turn()
     exact, last = np.array(engines[0].rounds[0][3]), engines[-1]
-    print(f"{path.name}, {asked.threads} threads; ratios are to {last.name}")
+    about = f"{asked.threads} threads, {asked.texts} texts, a prompt of {asked.prompt}"
+    print(f"{path.name}, {about}; ratios are to {last.name}")
     print("engine        prompt  ratio  answer  ratio     MB  off by")
     for engine in engines:
         rounds = list(zip(engine.rounds[1:], last.rounds[1:], strict=True))

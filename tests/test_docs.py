@@ -96,6 +96,10 @@ def denoiser() -> onnx.ModelProto:
     return made(nodes, "sound", [1, 1, "S"], {"filters": np.ones((1, 1, 3))})
 
 
+LETTERS = '{}[]":,0123456789abcdefghijklmno'
+"""Tokens of the language model by which it can write JSON."""
+
+
 def language_model(path: Path) -> None:
     """Two layers of width 64, with four heads over two, of random weights in blocks."""
     random, writer = np.random.default_rng(0), gguf.GGUFWriter(path, "llama")
@@ -103,7 +107,8 @@ def language_model(path: Path) -> None:
     for name, size in (sizes | {"attention.head_count": 4, "attention.head_count_kv": 2}).items():
         writer.add_uint32(f"llama.{name}", size)
     writer.add_float32("llama.attention.layer_norm_rms_epsilon", 1e-5)
-    writer.add_array("tokenizer.ggml.tokens", [f"t{number}" for number in range(96)])
+    words = [*(f"t{number}" for number in range(96 - len(LETTERS))), *LETTERS]
+    writer.add_array("tokenizer.ggml.tokens", words)
     writer.add_array("tokenizer.ggml.scores", [0.0] * 96)
     writer.add_array("tokenizer.ggml.token_type", [3, *[1] * 95])
     writer.add_string("tokenizer.ggml.model", "llama")

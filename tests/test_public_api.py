@@ -52,7 +52,7 @@ METHODS: dict[str, set[str]] = {
     "Runtime": {"name", "options", "prepare"},
     "Runnable": _TYPED | {"run", "__call__", "spawn_state", "profile_json", "chrome_trace", "explain", "stream"},
     "State": _TYPED | {"run", "__call__", "reset", "freeze", "stream", "end_of_stream"},
-    "FrozenState": {"unfreeze"},
+    "FrozenState": {"unfreeze", "with_kept"},
     "Tensor": {
         "from_numpy",
         "around",
@@ -92,6 +92,7 @@ PROPERTIES: dict[str, set[str]] = {
     "Runtime": {"backend", "registry"},
     "Runnable": {"graph", "typed", "plan", "runtime"},
     "State": {"graph", "typed"},
+    "FrozenState": {"kept"},
     "Tensor": {"T", "dtype", "ndim", "shape", "size", "is_consumed"},
     "Fact": {"typed"},
     "InferenceFact": {"partial"},

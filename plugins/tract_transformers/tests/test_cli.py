@@ -208,3 +208,38 @@ def test_perplexity_refuses(model: Path, tmp_path: Path) -> None:
     assert "no text in UTF-8" in tract(model, "perplexity", tmp_path / "bytes.txt", status=1).stderr
     told = tract(model, "perplexity", tmp_path / "short.txt", "--context", 4096, status=1).stderr
     assert "the model's own is 128" in told
+
+
+def test_generate_as_a_schema_wants_it(model: Path, tmp_path: Path) -> None:
+    schema, grammar = tmp_path / "schema.json", tmp_path / "grammar.lark"
+    schema.write_text('{"type": "array", "items": {"enum": ["the", 3]}, "minItems": 2, "maxItems": 4}')
+    grammar.write_text('start: "dog" | "fox"')
+    found = json.loads(tract(model, "generate", "--prompt", PROMPT, "--schema", schema, "--seed", 1).stdout)
+    assert set(map(str, found)) <= {"the", "3"}
+    assert 2 <= len(found) <= 4
+    assert tract(model, "generate", "-p", PROMPT, "--grammar", grammar).stdout.strip() in {"dog", "fox"}
+    assert tract(model, "generate", "-p", PROMPT, "--regex", "[ab]{2}").stdout.strip() in {"aa", "ab", "ba", "bb"}
+    schema.write_text('{"type": "nothing"}')
+    failed = tract(model, "generate", "--prompt", PROMPT, "--schema", schema, status=1)
+    assert "schema: Invalid type: nothing" in failed.stderr
+
+
+def test_drafts_change_nothing_of_the_likeliest(model: Path) -> None:
+    line = [model, "generate", "--prompt", PROMPT, "-n", 9, "--temperature", 0]
+    plain = tract(*line).stdout
+    for draft in ("prompt", model.parent):
+        assert tract(*line, "--draft", draft, "--draft-tokens", 3).stdout == plain
+    chat = ["chat", model, "--temperature", 0, "-n", 3]
+    assert tract(*chat, "--draft", "prompt", given="a\nb\n").stdout == tract(*chat, given="a\nb\n").stdout
+    assert "there is no such file" in tract(*line, "--draft", "nowhere", status=1).stderr
+
+
+def test_a_prompt_is_kept_in_a_file(model: Path, tmp_path: Path) -> None:
+    line = [model, "generate", "--prompt", PROMPT, "-n", 5, "--temperature", 0]
+    plain, path = tract(*line).stdout, tmp_path / "prompt"
+    assert tract(*line, "--prompt-cache", path).stdout == plain
+    content = path.read_bytes()
+    assert tract(*line, "--prompt-cache", path).stdout == plain
+    assert path.read_bytes() == content
+    path.write_bytes(content[:50])
+    assert "TextModel.save_prompt" in tract(*line, "--prompt-cache", path, status=1).stderr

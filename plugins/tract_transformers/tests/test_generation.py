@@ -13,9 +13,9 @@ from tiny_llama import TinyLlama
 from tract_transformers.generation.loading import Words, text_model
 from tract_transformers.generation.stops import Stops, checked_stops
 from tract_transformers.generation.text_model import TextModel
-from tract_transformers.language_model.last_logits import LastLogits
 from tract_transformers.templates.template import ChatTemplate
 from tract_transformers.tokenizers.from_gguf import tokenizer_from_gguf
+from tract_transformers.transforms.wanted_logits import LastLogits
 from vocabularies import bytes_metadata
 
 from tract_core.errors import InputError, RunError

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tiny_llama import TinyLlama
-from tract_transformers.generation.loading import description_of
-from tract_transformers.generation.writing import common_beginning, read_prompt
+from tract_transformers.generation.reading import read_prompt
 from tract_transformers.language_model.description import describe
-from tract_transformers.language_model.last_logits import LastLogits
-from tract_transformers.language_model.past import StatelessPast
+from tract_transformers.language_model.keep import description_of
+from tract_transformers.language_model.past import StatelessPast, common_beginning
+from tract_transformers.transforms.wanted_logits import LastLogits
 
 from tract_core.dims import SymbolScope
 from tract_core.errors import InputError, TransformError, Unsupported

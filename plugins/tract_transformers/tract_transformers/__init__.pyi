@@ -1,6 +1,10 @@
 """The public names, and where they are from."""
 
 from tract_transformers.generation.answer import Answer as Answer
+from tract_transformers.generation.embedding import TextEmbedder as TextEmbedder
+from tract_transformers.generation.embedding import load_embedder as load_embedder
+from tract_transformers.generation.engine import Engine as Engine
+from tract_transformers.generation.engine import EngineText as EngineText
 from tract_transformers.generation.loading import load as load
 from tract_transformers.generation.text_model import TextModel as TextModel
 from tract_transformers.generation.writing import Writing as Writing

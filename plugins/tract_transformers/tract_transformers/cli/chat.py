@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tract_core.cli.command import ModelCommand
-from tract_transformers.cli.options import exact_option, sampling_options, threads_option, tokenizer_option
+from tract_transformers.cli.options import (
+    adapter_option,
+    exact_option,
+    sampling_options,
+    threads_option,
+    tokenizer_option,
+)
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -22,6 +28,7 @@ COMMANDS: Final = "/exit ends it, /clear begins anew, /system TEXT says what the
 @click.option("--system", metavar="TEXT", help="What the model is told before.")
 @sampling_options
 @tokenizer_option
+@adapter_option
 @threads_option
 @exact_option
 @click.pass_obj
@@ -32,9 +39,12 @@ def command(request: Request, system: str | None, **wishes: Any) -> None:
     again for the next answer.
     """
     from tract_core.errors import InputError
-    from tract_transformers.cli.options import is_rounded, text_model_of
+    from tract_transformers.cli.options import draft_of, is_rounded, text_model_of
 
-    model = text_model_of(request, wishes.pop("tokenizer"), wishes.pop("threads"), exact=wishes.pop("exact"))
+    threads, exact = wishes.pop("threads"), wishes.pop("exact")
+    tokenizer, adapters = wishes.pop("tokenizer"), wishes.pop("adapters")
+    model = text_model_of(request, tokenizer, threads, exact=exact, adapters=adapters)
+    wishes["draft"] = draft_of(request, wishes["draft"], threads, exact=exact)
     if model.template is None:
         raise InputError("the model has no chat template", hint="'tract MODEL generate --prompt TEXT' needs none")
     if sys.stdin.isatty():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -23,6 +23,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CHOOSING: Final = "How tokens are chosen"
 
+PROMPT: Final = "prompt"
+"""The draft that is no model."""
+
 BYTES: Final = "bytes"
 """The option of a runtime that rounds to 8 bits what is multiplied with weights of few bits."""
 
@@ -37,10 +40,20 @@ threads_option = click.option(
     "--threads", type=click.IntRange(1), metavar="N", help="Threads that the runtime may use. Default: as in 'run'."
 )
 
+adapter_option = click.option(
+    "--adapter",
+    "adapters",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="A folder of PEFT or a file of GGUF with a low-rank adapter (LoRA). Repeat for several.",
+)
+
 exact_option = click.option(
     "--exact",
     is_flag=True,
-    help="Compute in floats. Else the runtime rounds what meets weights of up to 6 bits to 8 bits, if it can: faster.",
+    help="Compute in f32. Else the runtime rounds what meets weights of up to 6 bits to 8 bits, if it can, and keeps "
+    "keys and values in f16: faster.",
 )
 
 _SAMPLING: Final = (
@@ -66,18 +79,36 @@ _SAMPLING: Final = (
 )  # fmt: skip
 
 
+_DRAFTING: Final = (
+    flag(CHOOSING, "--draft", metavar="MODEL",
+         help="A smaller model with the same tokens, which proposes some; 'prompt' for those in the text before."),
+    flag(CHOOSING, "--draft-tokens", type=click.IntRange(1, 15), default=5, show_default=True, metavar="N",
+         help="So many are proposed at once."),
+)  # fmt: skip
+
+
 def sampling_options(command: F) -> F:
     """Decorator: the flags that say how tokens are chosen, and how many."""
-    for option in reversed(_SAMPLING):
+    for option in reversed((*_SAMPLING, *_DRAFTING)):
         command = option(command)
     return command
 
 
-def text_model_of(request: Request, tokenizer: str | None, threads: int | None, *, exact: bool) -> TextModel:
+def draft_of(request: Request, given: str | None, threads: int | None, *, exact: bool) -> TextModel | str | None:
+    """What ``--draft`` asks for, as `TextModel.generate` takes it. Raises TractError."""
+    if given is None or given == PROMPT:
+        return given
+    return text_model_of(replace(request, model=given), None, threads, exact=exact)
+
+
+def text_model_of(
+    request: Request, tokenizer: str | None, threads: int | None, *, exact: bool, adapters: Sequence[str] = ()
+) -> TextModel:
     """The language model that the global flags ask for. Raises TractError."""
     from tract_transformers.generation.loading import text_model
 
-    return text_model(runnable_of(request, threads, exact=exact), words_of_request(request, tokenizer))
+    runnable = runnable_of(request, threads, exact=exact, adapters=adapters)
+    return text_model(runnable, words_of_request(request, tokenizer))
 
 
 def words_of_request(request: Request, tokenizer: str | None) -> Words:
@@ -91,27 +122,52 @@ def words_of_request(request: Request, tokenizer: str | None) -> Words:
         return words_of(Path(request.model), tokenizer)
 
 
-def runnable_of(request: Request, threads: int | None, *, exact: bool, all_logits: bool = False) -> Runnable:
+def runnable_of(
+    request: Request,
+    threads: int | None,
+    *,
+    exact: bool,
+    all_logits: bool = False,
+    adapters: Sequence[str] = (),
+) -> Runnable:
     """The model of the global flags, ready to run. ``all_logits``: whether those of all tokens count.
 
-    ``exact``: whether floats are never rounded to bytes, unless the global flags say so.
+    ``exact``: whether floats are never rounded to bytes, unless the global flags say so. ``adapters``: files of them.
     """
     from tract_core.api.model import Model
     from tract_core.plugins.parameters import parse_call
-    from tract_transformers.generation.loading import description_of, file_in
-    from tract_transformers.language_model.last_logits import LastLogits
+    from tract_transformers.cli.genai import with_folder
+    from tract_transformers.generation.drafts import MOST_DRAFTED
+    from tract_transformers.generation.genai import WithoutMask, genai_folder, read_genai
+    from tract_transformers.generation.loading import add_adapters, file_in
+    from tract_transformers.language_model.keep import keep_past
 
+    path = Path(request.model or "")
+    folder = None if request.model is None else genai_folder(Path(request.model))
+    request = with_folder(request)
     if request.model is not None:
         request = replace(request, model=str(file_in(Path(request.model))))
     model = Model.from_typed(request.typed_model())
-    description = description_of(model)
-    if not all_logits:
-        model.transform(LastLogits(description.logits))
+    if folder is not None:
+        model.transform(WithoutMask(read_genai(folder).mask))
+    add_adapters(model, adapters, path)
     name, options = parse_call(request.runtime)
     own = {} if threads is None else {"threads": threads}
     if not exact and BYTES not in options and takes_bytes(name):
         own[BYTES] = True
+    rounded = {**options, **own}.get(BYTES, False)
+    keep_past(model, "f16" if rounded else "f32", last=None if all_logits else MOST_DRAFTED + 1)
     return _prepared(request, model, name, {**options, **own}) if own else request.runnable(model.typed)
+
+
+def text_of(file: str) -> str:
+    """What is in a file. Raises InputError for what is no text."""
+    from tract_core.errors import InputError
+
+    try:
+        return Path(file).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"it is no text in UTF-8: {error}", where=file) from None
 
 
 def takes_bytes(name: str) -> bool:
@@ -127,9 +183,12 @@ def is_rounded(runnable: Runnable) -> bool:
 
 
 def runtime_of(runnable: Runnable) -> Mapping[str, str]:
-    """What runs it, and what activations are that meet weights of few bits, for JSON."""
+    """What runs it, what activations are that meet weights of few bits, and how the past is kept, for JSON."""
+    from tract_transformers.transforms.paged import PAGE_KIND
+
     kind = "8 bits" if is_rounded(runnable) else "floats"
-    return {"runtime": runnable.runtime.name(), "activations": kind}
+    kept = str(runnable.property(PAGE_KIND).to_numpy()) if PAGE_KIND in runnable.property_keys() else "copied"
+    return {"runtime": runnable.runtime.name(), "activations": kind, "cache": kept}
 
 
 def _prepared(request: Request, model: Model, name: str, options: Mapping[str, Any]) -> Runnable:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tract_core.cli.command import ModelCommand
-from tract_transformers.cli.options import threads_option, tokenizer_option
+from tract_transformers.cli.options import text_of, threads_option, tokenizer_option
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -36,7 +35,7 @@ def command(request: Request, file: str, context: int, as_json: bool, **flags: A
     from tract_transformers.cli.options import words_of_request
     from tract_transformers.generation.perplexity import perplexity
 
-    text = _text_of(file)
+    text = text_of(file)
     words = words_of_request(request, flags["tokenizer"])
     _check(context, words.context)
     past, begin = _past_of(request, flags["threads"]), words.tokenizer.begin
@@ -49,15 +48,6 @@ def command(request: Request, file: str, context: int, as_json: bool, **flags: A
         _print(request, found, context)
 
 
-def _text_of(file: str) -> str:
-    from tract_core.errors import InputError
-
-    try:
-        return Path(file).read_text("utf-8")
-    except ValueError as error:
-        raise InputError(f"it is no text in UTF-8: {error}", where=file) from None
-
-
 def _check(context: int, most: int | None) -> None:
     from tract_core.errors import InputError
 
@@ -67,11 +57,10 @@ def _check(context: int, most: int | None) -> None:
 
 def _past_of(request: Request, threads: int | None) -> Past:
     from tract_transformers.cli.options import runnable_of
-    from tract_transformers.generation.loading import description_of
-    from tract_transformers.language_model.past import StatelessPast
+    from tract_transformers.language_model.keep import description_of, pasts_of
 
     runnable = runnable_of(request, threads, exact=True, all_logits=True)
-    return StatelessPast(runnable, description_of(runnable))
+    return pasts_of(runnable, description_of(runnable)).past()
 
 
 def _print(request: Request, found: Perplexity, context: int) -> None:

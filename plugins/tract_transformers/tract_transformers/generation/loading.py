@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -11,18 +11,18 @@ from tract_core.api.given import checked_path
 from tract_core.api.model import Model
 from tract_core.api.runnable import Runnable
 from tract_core.api.runtime import Runtime
-from tract_core.errors import CorruptModel, InputError, ModelError, PluginError
+from tract_core.errors import CorruptModel, InputError, ModelError
 from tract_core.frozen import frozen
+from tract_transformers.generation.adapters import Adapter, adapters_of
+from tract_transformers.generation.drafts import MOST_DRAFTED
+from tract_transformers.generation.genai import CONFIG, genai_folder, load_genai
+from tract_transformers.generation.gguf_files import gguf, is_gguf
 from tract_transformers.generation.text_model import TextModel
-from tract_transformers.language_model.description import LanguageModel, describe
-from tract_transformers.language_model.last_logits import LastLogits
+from tract_transformers.language_model.keep import description_of, keep_past
 from tract_transformers.templates.template import ChatTemplate
 from tract_transformers.tokenizers.from_gguf import tokenizer_from_gguf
 from tract_transformers.tokenizers.from_json import FILE, settings, tokenizer_from_json
 from tract_transformers.tokenizers.protocol import Tokenizer
-
-GGUF: Final = b"GGUF"
-"""With what such a file begins."""
 
 EXPORTED: Final = ("onnx/model.onnx",)
 """Where a folder of a model has it, besides where every format has it."""
@@ -30,8 +30,8 @@ EXPORTED: Final = ("onnx/model.onnx",)
 WEIGHTS: Final = ".safetensors"
 """How files of weights end."""
 
-CONTEXTS: Final = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
-"""What ``config.json`` calls the number of positions."""
+CONTEXTS: Final = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "context_length")
+"""What ``config.json`` calls the number of positions, or ``genai_config.json``."""
 
 MOST_TEMPLATE: Final = 1 << 20
 """Bytes of a file with a template."""
@@ -51,13 +51,17 @@ def load(
     runtime: str | Runtime = "default",
     *,
     tokenizer: str | os.PathLike[str] | None = None,
+    adapters: Iterable[Adapter] = (),
+    cache: str = "f32",
     **options: Any,
 ) -> TextModel:
     """The language model of a file or a folder, with its tokenizer and its chat template.
 
     ``path``: a GGUF file; or a model of another installed format, with ``tokenizer.json`` in its folder; or such a
     folder, also of safetensors. ``runtime``, ``options``: as for `tract_core.Model.into_runnable`, as ``threads=2``.
-    ``tokenizer``: another folder, with the ``tokenizer.json`` that is to be used.
+    ``tokenizer``: another folder, with the ``tokenizer.json`` that is to be used. ``cache``: the type in which keys and
+    values are kept, ``f32``, ``f16`` or ``bf16``. ``adapters``: folders of PEFT or files of GGUF with low-rank adapters
+    (LoRA), or pairs of one and how strong it is, 1 as it was trained.
 
     Raises ModelError for files that cannot be read, Unsupported for a model that is no language model of a known form,
     InputError where there is no tokenizer, PluginError where a distribution is missing.
@@ -65,8 +69,8 @@ def load(
     found = checked_path(path)
     words = words_of(found, tokenizer)
     model = load_model(found)
-    description = description_of(model)
-    model.transform(LastLogits(description.logits))
+    add_adapters(model, adapters, found)
+    keep_past(model, cache, last=MOST_DRAFTED + 1)
     return text_model(model.into_runnable(runtime, **options), words)
 
 
@@ -76,18 +80,19 @@ def text_model(runnable: Runnable, words: Words) -> TextModel:
     return TextModel(runnable, description, words.tokenizer, template=words.template, context=words.context)
 
 
-def description_of(model: Model | Runnable) -> LanguageModel:
-    """What its inputs and outputs are. Raises Unsupported for what is no language model of a known form."""
-    return describe(
-        {name: model.input_fact(name).typed for name in model.input_names()},
-        {name: model.output_fact(name).typed for name in model.output_names()},
-    )
+def add_adapters(model: Model, adapters: Iterable[Adapter], path: Path) -> None:
+    """Have a model, of a file or a folder, compute what low-rank adapters add. Raises ModelError, InputError."""
+    several = [adapters] if isinstance(adapters, (str, os.PathLike)) else list(adapters)
+    if several:
+        model.transform(adapters_of(several, path))
 
 
 def load_model(path: Path) -> Model:
     """The model of a file or a folder, without its texts. Raises ModelError, PluginError."""
     from tract_core.api.loading import load as load_any
 
+    if (folder := genai_folder(path)) is not None:
+        return load_genai(folder)
     return cast("Model", gguf().load(path)) if is_gguf(path) else load_any(file_in(path))
 
 
@@ -129,7 +134,8 @@ def words_of(path: Path, tokenizer: str | os.PathLike[str] | None = None) -> Wor
 def _of_folder(folder: Path, metadata: Mapping[str, Any]) -> Words:
     given = _template_of(folder)
     template = _template(given if given is not None else metadata.get("tokenizer.chat_template"))
-    config = settings(folder, "config.json")
+    genai: object = settings(folder, CONFIG).get("model")
+    config = {**settings(folder, "config.json"), **(cast("dict[str, Any]", genai) if isinstance(genai, dict) else {})}
     context = next((config[name] for name in CONTEXTS if isinstance(config.get(name), int)), _context(metadata))
     return Words(tokenizer_from_json(folder), template, context)
 
@@ -170,26 +176,3 @@ def _context(metadata: Mapping[str, Any]) -> int | None:
     """The number of positions, as a GGUF file says it."""
     found = metadata.get(f"{metadata.get('general.architecture')}.context_length")
     return int(found) if isinstance(found, int) and found > 0 else None
-
-
-def is_gguf(path: Path) -> bool:
-    """Whether a file begins as GGUF files do."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(GGUF)) == GGUF
-    except OSError:
-        return False
-
-
-def gguf() -> Any:
-    """The distribution that reads such files. Raises PluginError, with how to install it, where it is missing."""
-    from importlib import import_module
-
-    try:
-        return import_module("tract_gguf")
-    except ModuleNotFoundError as error:
-        if error.name != "tract_gguf":
-            raise
-        from tract_core.plugins.missing import how_to_get
-
-        raise PluginError("GGUF files are read by tract-gguf", hint=how_to_get("tract-gguf")) from None

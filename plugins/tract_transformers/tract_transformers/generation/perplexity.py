@@ -9,7 +9,7 @@ import numpy as np
 
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
-from tract_transformers.generation.writing import CHUNK
+from tract_transformers.generation.reading import CHUNK
 from tract_transformers.language_model.past import Past
 from tract_transformers.sampling.sampler import check_logits
 from tract_transformers.sampling.steps import log_probabilities
@@ -74,7 +74,7 @@ def _unlikely(past: Past, window: Sequence[int], first: int) -> list[float]:
     found: list[float] = []
     for start in range(0, len(window) - 1, CHUNK):
         chunk = window[start : min(start + CHUNK, len(window) - 1)]
-        for place, logits in enumerate(past.extend(chunk), start + 1):
+        for place, logits in enumerate(past.extend(chunk, every=True), start + 1):
             if place > first:
                 check_logits(logits)
                 found.append(-float(log_probabilities(logits)[window[place]]))

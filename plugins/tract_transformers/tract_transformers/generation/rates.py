@@ -11,9 +11,8 @@ import numpy as np
 
 from tract_core.api.runnable import Runnable
 from tract_core.frozen import frozen
-from tract_transformers.generation.loading import description_of
-from tract_transformers.generation.writing import read_prompt
-from tract_transformers.language_model.past import StatelessPast
+from tract_transformers.generation.reading import read_prompt
+from tract_transformers.language_model.keep import description_of, pasts_of
 
 
 @frozen
@@ -57,7 +56,7 @@ def measured(runnable: Runnable, prompts: list[int], answers: list[int], manner:
     most = max([*prompts, *answers], default=0) + depth
     draw = np.random.default_rng(0)
     tokens = [int(one) for one in draw.integers(0, description.vocabulary or 2, most)]
-    past = StatelessPast(runnable, description)
+    past = pasts_of(runnable, description).past()
     found: list[Rate] = []
 
     def run(count: int, step: int) -> float:

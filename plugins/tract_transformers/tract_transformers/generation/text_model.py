@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, overload
 
+from tract_core.api.given import checked_path
 from tract_core.api.runnable import Runnable
 from tract_core.errors import InputError
+from tract_core.frozen import frozen
 from tract_transformers.generation.answer import Answer
+from tract_transformers.generation.drafts import MOST_DRAFTED, LookUp, ModelDraft
+from tract_transformers.generation.prompt_file import SavedPrompt, identity_of, read_saved, recall_saved, save_past
+from tract_transformers.generation.reading import CHUNK, read_prompt
 from tract_transformers.generation.stops import checked_stops
-from tract_transformers.generation.writing import CHUNK, Wishes, Writing
+from tract_transformers.generation.writing import Wishes, Writing
 from tract_transformers.language_model.description import LanguageModel
-from tract_transformers.language_model.past import Past, StatelessPast
+from tract_transformers.language_model.keep import Pasts, pasts_of
+from tract_transformers.language_model.past import Past
 from tract_transformers.sampling.draw import checked_seed, fresh_seed
+from tract_transformers.sampling.grammar import grammar_of
 from tract_transformers.sampling.sampler import sampler_of
 from tract_transformers.sampling.steps import whole
 from tract_transformers.templates.template import ChatTemplate
@@ -23,6 +31,35 @@ Prompt = str | Sequence[Mapping[str, Any]]
 
 MOST_TOKENS: Final = 256
 """Of an answer, unless somebody says more."""
+
+
+@frozen
+class AskedText:
+    """A text that is wanted: the tokens of its ``prompt``, and what is asked of the answer.
+
+    ``draft``: proposes tokens. ``saved``: what the model may have seen of the prompt.
+    """
+
+    prompt: list[int]
+    wishes: Wishes
+    draft: TextModel | LookUp | None = None
+    saved: SavedPrompt | None = None
+
+    def writing(self, pasts: Pasts, tokenizer: Tokenizer) -> Writing:
+        """The text while it is written. ``pasts``: where the past comes from that it has, and goes at its end."""
+        past, draft = pasts.past(), self.draft
+        if self.saved is not None:
+            recall_saved(past, self.prompt, self.saved)
+        if not isinstance(draft, TextModel):
+            return Writing(past, tokenizer, self.prompt, self.wishes, pasts.give_back, draft=draft)
+        guessing = draft.past()
+
+        def done(past: Past) -> None:
+            pasts.give_back(past)
+            draft.give_back(guessing)
+
+        other = ModelDraft(guessing, self.wishes.sampler, self.wishes.chunk, draft.context)
+        return Writing(past, tokenizer, self.prompt, self.wishes, done, draft=other)
 
 
 class TextModel:
@@ -43,7 +80,7 @@ class TextModel:
         self.tokenizer = tokenizer
         self.template = template
         self.context = context
-        self._idle: list[Past] = []
+        self._pasts = pasts_of(runnable, description)
 
     @overload
     def generate(self, prompt: Prompt, *, stream: Literal[False] = False, **wishes: Any) -> Answer: ...
@@ -64,17 +101,25 @@ class TextModel:
         the same seed gives the same answer. ``stop`` (none): texts, or one, at which the answer ends, without them.
         ``logprobs`` (none): log-probabilities of each token, and of so many of the likeliest ones.
 
-        Raises InputError for parameters that do not exist or make no sense, and for a prompt that is longer than the
-        model's context; RunError where the model fails.
+        What the answer looks like (anything; one of these): ``schema``, of JSON, as a dictionary or a text;
+        ``grammar``, in the words of the package ``llguidance``; ``regex``, an expression for the whole answer.
+
+        ``draft`` (none): another `TextModel` with the same tokens, which proposes ``draft_tokens`` (5) at once, or
+        ``"prompt"`` for tokens that were in the text before. Answers are as likely as without. ``prompt_cache`` (none):
+        a file that `save_prompt` wrote.
+
+        Raises InputError for parameters that do not exist or make no sense, for a prompt that is longer than the
+        model's context, and for a grammar that is none, or no text of the model's; RunError where the model fails;
+        ModelError for a file that is no prompt of this model.
         """
-        writing = self._write(prompt, **wishes)
+        writing = self.asked(prompt, **wishes).writing(self._pasts, self.tokenizer)
         if stream:
             return writing
         for _ in writing:
             pass
         return writing.answer
 
-    def _write(
+    def asked(
         self,
         prompt: Prompt,
         *,
@@ -89,13 +134,21 @@ class TextModel:
         seed: int | None = None,
         stop: str | Sequence[str] | None = None,
         logprobs: int | None = None,
+        schema: Mapping[str, Any] | str | None = None,
+        grammar: str | None = None,
+        regex: str | None = None,
+        draft: TextModel | Literal["prompt"] | None = None,
+        draft_tokens: int = 5,
+        prompt_cache: str | os.PathLike[str] | None = None,
         chunk: int = CHUNK,
         **unknown: Any,
-    ) -> Writing:
+    ) -> AskedText:
+        """What `generate` is asked for, checked. Raises as it does."""
         if unknown:
             raise InputError(f"generate has no parameter {next(iter(unknown))!r}", hint="help(TextModel.generate)")
         whole("max_tokens", max_tokens, 0)
         whole("chunk", chunk, 1)
+        whole("draft_tokens", draft_tokens, 1, MOST_DRAFTED)
         if logprobs is not None:
             whole("logprobs", logprobs, 0)
         seed = fresh_seed() if seed is None else checked_seed(seed)
@@ -111,8 +164,33 @@ class TextModel:
         )
         tokens = self.prompt_tokens(prompt)
         room = max_tokens if self.context is None else min(max_tokens, self.context - len(tokens))
-        wishes = Wishes(sampler, seed, room, checked_stops(stop), logprobs, chunk)
-        return Writing(self._taken_past(), self.tokenizer, tokens, wishes, self._give_back)
+        wished = grammar_of(schema, grammar, regex)
+        wishes = Wishes(sampler, seed, room, checked_stops(stop), logprobs, chunk, wished, draft_tokens)
+        saved = None if prompt_cache is None else read_saved(checked_path(prompt_cache), identity_of(self.runnable))
+        if isinstance(draft, TextModel):
+            self._check_draft(draft)
+        return AskedText(tokens, wishes, draft if isinstance(draft, TextModel) else _look_up(draft), saved)
+
+    def _check_draft(self, draft: TextModel) -> None:
+        """Raise InputError for a model that has other tokens."""
+        if draft.tokenizer.pieces() != self.tokenizer.pieces():
+            raise InputError(
+                "the draft has other tokens than the model", hint="take a smaller model of the same family"
+            )
+
+    def save_prompt(self, path: str | os.PathLike[str], prompt: Prompt, *, chunk: int = CHUNK) -> None:
+        """Write what the model sees of a prompt into a file, for ``generate(..., prompt_cache=path)``.
+
+        It is of use to whatever begins as ``prompt`` does. Raises InputError for what is no prompt, and for a file that
+        cannot be written; RunError where the model fails.
+        """
+        whole("chunk", chunk, 1)
+        tokens, past = self.prompt_tokens(prompt), self._pasts.past()
+        if not tokens:
+            raise InputError("the prompt is empty")
+        read_prompt(past, tokens, chunk)
+        save_past(checked_path(path), past, identity_of(self.runnable))
+        self._pasts.give_back(past)
 
     def prompt_tokens(self, prompt: Prompt) -> list[int]:
         """The tokens of a prompt. Raises InputError for what is none, or one that is longer than the context."""
@@ -137,16 +215,18 @@ class TextModel:
 
     def past(self) -> Past:
         """A past without a token, for whoever asks the model for logits."""
-        return StatelessPast(self.runnable, self.description)
+        return self._pasts.past()
 
-    def _taken_past(self) -> Past:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self.past()
-
-    def _give_back(self, past: Past) -> None:
-        self._idle = [past]
+    def give_back(self, past: Past) -> None:
+        """Nobody goes on with a past that `past` gave."""
+        self._pasts.give_back(past)
 
     def __repr__(self) -> str:
         return f"TextModel({self.tokenizer!r}, on {self.runnable.runtime.name()})"
+
+
+def _look_up(draft: object) -> LookUp | None:
+    """The draft that is no other model. Raises InputError for what is none."""
+    if draft is None or draft == "prompt":
+        return LookUp() if draft else None
+    raise InputError(f"draft is {draft!r:.80}, wanted another TextModel, or 'prompt'")

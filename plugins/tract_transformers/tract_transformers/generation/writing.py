@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
-from typing import Final
 
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
 from tract_transformers.generation.answer import Answer, Finish
+from tract_transformers.generation.next_tokens import Draft, DraftedTokens, NextTokens, TextSoFar
+from tract_transformers.generation.reading import CHUNK
 from tract_transformers.generation.stops import Stops
 from tract_transformers.language_model.past import Past
-from tract_transformers.sampling.counts import Counts
+from tract_transformers.sampling.grammar import Grammar
 from tract_transformers.sampling.sampler import Sampler, TokenChance, token_chance
-from tract_transformers.sampling.steps import Logits
 from tract_transformers.tokenizers.protocol import Tokenizer
 from tract_transformers.tokenizers.streaming import StreamingDecoder
-
-CHUNK: Final = 512
-"""Tokens of a prompt that a model is given at once: enough to read its weights seldom, and few enough for memory."""
 
 
 @frozen
@@ -26,7 +23,8 @@ class Wishes:
     """What is asked of an answer. ``sampler``: chooses tokens; ``seed``: the one that it was asked for with.
 
     ``max_tokens``: where it ends at the latest. ``stops``: texts at which it ends. ``logprobs``: of how many of the
-    likeliest tokens log-probabilities are kept; ``None`` for none at all. ``chunk``: see `CHUNK`.
+    likeliest tokens log-probabilities are kept; ``None`` for none at all. ``chunk``: see `CHUNK`. ``grammar``: what the
+    answer has to look like. ``draft_tokens``: how many a draft proposes at once.
     """
 
     sampler: Sampler
@@ -35,6 +33,8 @@ class Wishes:
     stops: tuple[str, ...] = ()
     logprobs: int | None = None
     chunk: int = CHUNK
+    grammar: Grammar | None = None
+    draft_tokens: int = 0
 
 
 class Writing(Iterator[str]):
@@ -50,8 +50,13 @@ class Writing(Iterator[str]):
         prompt: Sequence[int],
         wishes: Wishes,
         done: Callable[[Past], None] | None = None,
+        *,
+        draft: Draft | None = None,
     ) -> None:
-        """``past``: a fresh one, or one whose text may begin as ``prompt`` does. ``done``: is given it at the end."""
+        """``past``: a fresh one, or one whose text may begin as ``prompt`` does. ``done``: is given it at the end.
+
+        ``draft``: proposes tokens. Raises InputError for an empty prompt, and for a grammar that is none.
+        """
         if not prompt:
             raise InputError("the prompt is empty, and the model has no token for the beginning of a text")
         self._past = past
@@ -61,9 +66,7 @@ class Writing(Iterator[str]):
         self._done = done
         self._decoder = StreamingDecoder(tokenizer)
         self._stops = Stops(wishes.stops)
-        self._counts = Counts(prompt)
-        self._next = self._prompt
-        """What the model has not seen yet."""
+        self._source = _source(past, tokenizer, self._prompt, wishes, draft)
         self._tokens: list[int] = []
         self._text: list[str] = []
         self._chances: list[TokenChance] = []
@@ -113,31 +116,20 @@ class Writing(Iterator[str]):
             self._end("length")
             return ""
         begun = perf_counter()
-        logits = self._logits()
-        token = self._wishes.sampler(logits, self._counts)
-        if token in self._tokenizer.ends:
+        chosen = next(self._source, None)
+        if chosen is None or chosen.token in self._tokenizer.ends:
             self._seconds[bool(self._tokens)] += perf_counter() - begun
             return self._last_piece("stop")
         if self._wishes.logprobs is not None:
-            self._chances.append(token_chance(logits, token, self._wishes.logprobs))
+            self._chances.append(token_chance(chosen.logits, chosen.token, self._wishes.logprobs))
         self._seconds[bool(self._tokens)] += perf_counter() - begun
-        self._tokens.append(token)
-        self._counts.add(token)
-        self._next = [token]
-        piece, stopped = self._stops.take(self._decoder.take(token))
+        self._tokens.append(chosen.token)
+        piece, stopped = self._stops.take(self._decoder.take(chosen.token))
         if stopped:
             self._end("stop")
         elif len(self._tokens) >= self._wishes.max_tokens:
-            piece += self._last_piece("length")
+            piece += self._last_piece("stop" if self._source.is_done else "length")
         return piece
-
-    def _logits(self) -> Logits:
-        """Those of the next token, of the whole vocabulary."""
-        if self._next is self._prompt:
-            logits = read_prompt(self._past, self._prompt, self._wishes.chunk)
-        else:
-            logits = self._past.extend(self._next)[-1]
-        return logits[: self._tokenizer.size]  # many a model has more rows than there are tokens
 
     def _last_piece(self, finish: Finish) -> str:
         """What was held back; the answer ends."""
@@ -152,21 +144,11 @@ class Writing(Iterator[str]):
                 self._done(self._past)
 
 
-def read_prompt(past: Past, prompt: Sequence[int], chunk: int = CHUNK) -> Logits:
-    """Have a past hold ``prompt``, in chunks, but for the beginning that it has already. Returns the last logits, [V].
-
-    Where the past goes on otherwise than the prompt, it forgets that.
-    """
-    seen = min(common_beginning(past.tokens, prompt), len(prompt) - 1)
-    past.truncate(seen)
-    logits = None
-    for start in range(seen, len(prompt), chunk):
-        logits = past.extend(prompt[start : start + chunk])[-1]
-    assert logits is not None  # there is always a last token
-    return logits
-
-
-def common_beginning(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two texts have in common in front."""
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+def _source(past: Past, tokenizer: Tokenizer, prompt: Sequence[int], wishes: Wishes, draft: Draft | None) -> NextTokens:
+    """Where the tokens of an answer come from."""
+    matching = None if wishes.grammar is None else wishes.grammar.matching(tokenizer)
+    text = TextSoFar(prompt, tokenizer.ends, tokenizer.size, matching)
+    if draft is None:
+        return NextTokens(past, text, wishes.sampler, wishes.chunk)
+    most = len(prompt) + wishes.max_tokens
+    return DraftedTokens(past, text, wishes.sampler, wishes.chunk, draft=draft, count=wishes.draft_tokens, most=most)

@@ -34,6 +34,8 @@ TOKENS: Final = ("tokens", "input_ids")
 POSITIONS: Final = ("position_ids", "positions")
 MASKS: Final = ("attention_mask",)
 LOGITS: Final = ("logits",)
+PAGED: Final = ("positions", "begins", "pages", "copies", "room", "rows")
+"""The inputs that `PagedCache` brings."""
 
 _PAST: Final = re.compile(r"past(?:_key_values?)?[._](\d+)[._](?:decoder[._])?(key|value)s?")
 _PRESENT: Final = re.compile(r"present(?:_key_values?)?[._](\d+)[._](?:decoder[._])?(key|value)s?")
@@ -65,6 +67,7 @@ class LanguageModel:
 
     ``kinds``: the element types of ``tokens``, ``positions`` and ``mask``. ``past``: by layer; keys, then values. It is
     empty for a model that is given the whole text each time. ``vocabulary``: how many logits there are for a token.
+    ``pages``: positions of a page and bytes of one, of a model that keeps the past in pages (`PagedCache`).
     """
 
     tokens: str
@@ -74,16 +77,20 @@ class LanguageModel:
     mask: str | None = None
     kinds: tuple[DatumType, DatumType, DatumType] = (DatumType.I64, DatumType.I64, DatumType.I64)
     vocabulary: int | None = None
+    pages: tuple[int, int] | None = None
 
 
 Facts = Mapping[str, TypedFact]
 
 
-def describe(inputs: Facts, outputs: Facts) -> LanguageModel:
+def describe(inputs: Facts, outputs: Facts, pages: tuple[int, int] | None = None) -> LanguageModel:
     """What the inputs and outputs of a model are, by their names and facts.
 
-    Raises Unsupported, with what is missing or not understood, for what is no language model of a known form.
+    ``pages``: as in `LanguageModel`. Raises Unsupported, with what is missing or not understood, for what is no
+    language model of a known form.
     """
+    if pages is not None:
+        inputs = {name: fact for name, fact in inputs.items() if name not in PAGED}
     tokens = _one_of(inputs, TOKENS, "input of tokens") or _lone_tokens(inputs)
     logits = _one_of(outputs, LOGITS, "output of logits") or _lone_logits(outputs)
     positions, mask = _one_of(inputs, POSITIONS, "input of positions"), _one_of(inputs, MASKS, "mask")
@@ -105,6 +112,7 @@ def describe(inputs: Facts, outputs: Facts) -> LanguageModel:
         mask=mask,
         kinds=(kinds[0], kinds[1], kinds[2]),
         vocabulary=last if isinstance(last, int) else None,
+        pages=pages,
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tract_core.api.runnable import Runnable
-from tract_core.errors import InputError
+from tract_core.errors import CorruptModel, InputError
 from tract_transformers.language_model.description import LanguageModel
 
 Array = npt.NDArray[Any]
@@ -26,8 +26,14 @@ class Past(Protocol):
         """What was seen so far."""
         ...
 
-    def extend(self, tokens: Sequence[int]) -> Array:
-        """See these tokens too. Returns logits, [n, V], in f32 or f64: of all of them or, by some models, of the last.
+    def recall(self, tokens: Sequence[int]) -> int:
+        """Be the longest beginning of ``tokens`` that is known. Returns how long that is."""
+        ...
+
+    def extend(self, tokens: Sequence[int], *, every: bool = False) -> Array:
+        """See these tokens too. Returns logits, [n,V], in f32 or f64, of the last one at the least.
+
+        ``every``: of all of them, where the model was not made to give no others than the last.
 
         Raises InputError for none, and for a number that is no token; RunError where the model fails. Then, nothing
         of it was seen.
@@ -36,6 +42,21 @@ class Past(Protocol):
 
     def truncate(self, length: int) -> None:
         """Forget all but the first ``length`` tokens. Raises InputError for more than there are."""
+        ...
+
+    def close(self) -> None:
+        """Nobody goes on with this text."""
+        ...
+
+    def freeze(self) -> Mapping[str, Array]:
+        """What was seen, as arrays by names that `thaw` knows: copies, or views that nobody writes to."""
+        ...
+
+    def thaw(self, tokens: Sequence[int], arrays: Mapping[str, Array]) -> None:
+        """Be what a past of the same model was when it saw ``tokens`` and gave ``arrays``, which are not kept.
+
+        Raises CorruptModel where they do not fit; then, nothing was seen.
+        """
         ...
 
 
@@ -54,8 +75,14 @@ class StatelessPast:
         """What was seen so far."""
         return self._tokens
 
-    def extend(self, tokens: Sequence[int]) -> Array:
+    def recall(self, tokens: Sequence[int]) -> int:
         """As the protocol says."""
+        length = common_beginning(self._tokens, tokens)
+        self.truncate(length)
+        return length
+
+    def extend(self, tokens: Sequence[int], *, every: bool = False) -> Array:
+        """As the protocol says; whether all logits come is up to the model."""
         check_tokens(tokens, self._description.vocabulary)
         keeps = bool(self._description.past)
         given = [*tokens] if keeps else [*self._tokens, *tokens]
@@ -84,6 +111,29 @@ class StatelessPast:
             self._kept = [np.ascontiguousarray(one[:, :, :length]) for one in self._kept]
             del self._tokens[length:]
 
+    def close(self) -> None:
+        """As the protocol says."""
+        self.truncate(0)
+
+    def freeze(self) -> Mapping[str, Array]:
+        """As the protocol says: ``heads,positions,size`` for each tensor of the past, by the names of the inputs."""
+        return {one.input: array[0] for one, array in zip(self._description.past, self._kept, strict=True)}
+
+    def thaw(self, tokens: Sequence[int], arrays: Mapping[str, Array]) -> None:
+        """As the protocol says."""
+        self.truncate(0)
+        past = self._description.past
+        shapes = {one.input: ((one.heads, len(tokens), one.size), one.kind.numpy) for one in past}
+        check_frozen(tokens, arrays, shapes, self._description.vocabulary)
+        self._kept = [arrays[one.input][None].copy() for one in past]
+        self._tokens = list(tokens)
+
+
+def common_beginning(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two texts have in common in front."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
 
 def check_tokens(tokens: Sequence[int], vocabulary: int | None) -> None:
     """Raise InputError for what a model cannot be given."""
@@ -93,6 +143,21 @@ def check_tokens(tokens: Sequence[int], vocabulary: int | None) -> None:
     if strange is not None:
         hint = "the tokenizer belongs to another model"
         raise InputError(f"token {strange} is outside the model's vocabulary of {vocabulary}", hint=hint)
+
+
+Frozen = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
+"""Shapes and types of arrays, by name."""
+
+
+def check_frozen(tokens: Sequence[int], arrays: Mapping[str, Array], wanted: Frozen, vocabulary: int | None) -> None:
+    """Raise CorruptModel for what no past of this form gave."""
+    if vocabulary is not None and any(one >= vocabulary for one in tokens):
+        raise CorruptModel(f"the past has tokens outside the model's vocabulary of {vocabulary}")
+    found = {name: (array.shape, array.dtype) for name, array in arrays.items()}
+    strange = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+    if strange:
+        there, right = (one.get(strange[0], "nothing") for one in (found, wanted))
+        raise CorruptModel(f"the past has {there} as {strange[0]!r:.80}, wanted {right}")
 
 
 def check_length(length: int, there: int) -> None:

@@ -15,15 +15,23 @@ class Counts:
     """
 
     def __init__(self, prompt: Iterable[int] = (), answer: Iterable[int] = ()) -> None:
-        self._seen = set(prompt)
+        self._seen = dict.fromkeys(prompt, 1)
+        """How often each is there, those of the prompt once."""
         self._times: dict[int, int] = {}
         for token in answer:
             self.add(token)
 
     def add(self, token: int) -> None:
         """One more token of the answer."""
-        self._seen.add(token)
-        self._times[token] = self._times.get(token, 0) + 1
+        for times in (self._seen, self._times):
+            times[token] = times.get(token, 0) + 1
+
+    def take_back(self, token: int) -> None:
+        """The answer is without one of its tokens."""
+        for times in (self._seen, self._times):
+            times[token] -= 1
+            if not times[token]:
+                del times[token]
 
     @property
     def length(self) -> int:

@@ -25,6 +25,7 @@ from tract_transformers.sampling.steps import (
     TopK,
     TopP,
     log_probabilities,
+    probabilities,
     whole,
     within,
 )
@@ -52,6 +53,13 @@ class Sampler:
         place = drawn(found, chance(self.seed, counts.length))
         return place if tokens is None else int(tokens[place])
 
+    def chances(self, logits: Logits, counts: Counts) -> Chances:
+        """How likely `__call__` takes each token. Raises RunError as `logits` does."""
+        if self.seed is None:
+            return Chances(np.ones(1), np.array([self(logits, counts)]))
+        found, tokens = self._possible(logits, counts)
+        return Chances(probabilities(found), tokens)
+
     def _possible(self, logits: Logits, counts: Counts) -> tuple[Logits, npt.NDArray[np.intp] | None]:
         """What `logits` gives, of the tokens that are possible alone; and which these are, ``None`` for all.
 
@@ -65,6 +73,25 @@ class Sampler:
                 kept = np.flatnonzero(logits > -np.inf)
                 logits, tokens = logits[kept], kept if tokens is None else tokens[kept]
         return logits, tokens
+
+
+@frozen
+class Chances:
+    """``shares``: how likely each of ``tokens`` is, which ascend; ``None`` for all of a vocabulary."""
+
+    shares: npt.NDArray[np.float64]
+    tokens: npt.NDArray[np.intp] | None = None
+
+    def token(self, place: int) -> int:
+        """The token to which the share at ``place`` belongs."""
+        return place if self.tokens is None else int(self.tokens[place])
+
+    def at(self, tokens: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        """How likely these tokens are."""
+        if self.tokens is None:
+            return self.shares[tokens]
+        places = np.minimum(np.searchsorted(self.tokens, tokens), self.tokens.size - 1)
+        return np.where(self.tokens[places] == tokens, self.shares[places], 0.0)
 
 
 _CUT: Final = (TopK, TopP, MinP)

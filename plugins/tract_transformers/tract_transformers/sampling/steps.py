@@ -181,10 +181,11 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
-def whole(name: str, value: Any, least: int) -> None:
-    """Refuse a parameter that is no whole number, or too small. Raises InputError."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        off = ", 0 to keep all" if name == "top_k" else f" from {least}"
+def whole(name: str, value: Any, least: int, most: float = math.inf) -> None:
+    """Refuse a parameter that is no whole number, too small or too large. Raises InputError."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
+        up_to = "" if most == math.inf else f" to {most:g}"
+        off = ", 0 to keep all" if name == "top_k" else f" from {least}{up_to}"
         raise InputError(f"{name} is {value!r}, wanted a whole number{off}")
 
 

@@ -74,8 +74,10 @@ def _begin(library: Library) -> list[int]:
 def _ends(folder: Path, library: Library, names: Mapping[str, str]) -> set[int]:
     """The tokens that end answers, as any of the files says."""
     found: set[int] = set()
-    for name in ("generation_config.json", "config.json"):
-        given: object = settings(folder, name).get("eos_token_id")
+    genai: object = settings(folder, "genai_config.json").get("model")
+    files = [settings(folder, name) for name in ("generation_config.json", "config.json")]
+    for config in [*files, *([cast("dict[str, object]", genai)] if isinstance(genai, dict) else [])]:
+        given: object = config.get("eos_token_id")
         several = cast("Iterable[object]", given) if isinstance(given, list) else [given]
         found |= {one for one in several if isinstance(one, int) and not isinstance(one, bool)}
     text = names.get("eos_token")

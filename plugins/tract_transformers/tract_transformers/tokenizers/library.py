@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tokenizers import Tokenizer as Library
 
 from tract_core.errors import CorruptModel, InputError
+from tract_transformers.tokenizers.pieces import Piece, pieces_of
 
 
 class LibraryTokenizer:
@@ -24,6 +25,7 @@ class LibraryTokenizer:
         """Raises CorruptModel where ``begin`` or ``ends`` holds a number that is no token."""
         self._library = library
         self._lock = threading.Lock()
+        self._pieces: tuple[Piece, ...] | None = None
         self.size = library.get_vocab_size(with_added_tokens=True)
         self.begin = tuple(begin)
         self.ends = frozenset(ends)
@@ -31,6 +33,12 @@ class LibraryTokenizer:
         strange = [one for one in (*self.begin, *self.ends) if library.id_to_token(one) is None]
         if strange:
             raise CorruptModel(f"token {strange[0]}, which begins or ends a text, is not in the vocabulary")
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """As the protocol says."""
+        if self._pieces is None:
+            self._pieces = pieces_of(self._library)
+        return self._pieces
 
     def encode(self, text: str, special: bool = False) -> list[int]:
         """As the protocol says. Raises InputError for what is no text, as one with halves of surrogate pairs."""

@@ -34,6 +34,13 @@ class Tokenizer(Protocol):
         """Texts of special tokens, by name."""
         ...
 
+    def pieces(self) -> Sequence[bytes | None]:
+        """What each token is in a text, by number; ``None`` for a special one, which is no part of it.
+
+        Raises Unsupported where the bytes of a token depend on the text around it.
+        """
+        ...
+
     def encode(self, text: str, special: bool = False) -> list[int]:
         """The tokens of a text; nothing is put around them.
 

@@ -1,0 +1,1 @@
+"""Rewrites of language models: caches inside the state of a model, and outside of it."""
