@@ -9,6 +9,8 @@ import pytest
 import tract_gguf
 from gguf import GGMLQuantizationType as Type
 from plainly import Plain
+from tract_transformers.language_model.keep import description_of, keep_past
+from tract_transformers.language_model.paged import PagedTexts, TextPart
 from written import EXPERTS, OF, VOCABULARY, write_network
 
 import tract_core as tract
@@ -53,6 +55,28 @@ def test_each_architecture(architecture, runtime, tmp_path) -> None:
     path = write_network(tmp_path / "m.gguf", architecture)
     check(path, runtime)
     check(path, runtime, batch=3)
+
+
+WITHOUT_PAGES = {"gpt-oss"}
+"""Attention with sinks: its past goes through inputs and outputs."""
+
+
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+@pytest.mark.parametrize("architecture", sorted(set(OF) - WITHOUT_PAGES))
+def test_texts_of_different_lengths_side_by_side(architecture, runtime, tmp_path) -> None:
+    """Three texts in pages, which grow by turns and together: each as if it were alone, in f64."""
+    path = write_network(tmp_path / "m.gguf", architecture)
+    tokens = np.random.default_rng(3).integers(0, VOCABULARY, (3, 9)).tolist()
+    wanted = Plain(path).logits(np.array(tokens))
+    model = tract_gguf.load(path)
+    keep_past(model)
+    runnable = tract.runtime_for_name(runtime).prepare(model)
+    texts = PagedTexts(runnable, description_of(runnable))
+    several = [texts.text() for _ in tokens]
+    for step in ([(0, 5)], [(1, 3), (0, 6)], [(2, 1), (0, 8), (1, 8)], [(1, 9), (2, 9), (0, 9)]):
+        parts = [TextPart(several[text], tokens[text][len(several[text].tokens) : end], True) for text, end in step]
+        for (text, end), part, rows in zip(step, parts, texts.extend(parts), strict=True):
+            assert np.abs(rows - wanted[text, end - len(part.tokens) : end]).max() < BOUND * np.abs(wanted).max()
 
 
 @pytest.mark.parametrize(("runtime", "kinds"), [("reference", KINDS), ("cpu", [Type.Q4_0, Type.Q4_K, Type.F16])])
