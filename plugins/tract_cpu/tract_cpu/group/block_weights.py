@@ -118,7 +118,10 @@ def _halves(blocks: Array, start: int) -> Array:
 def _nibbles(blocks: Array, start: int, length: int = 32) -> Array:
     """Codes of 4 bits of blocks, in runs of so many: in the low halves of bytes, then in the high ones."""
     codes = blocks[..., start:].reshape(*blocks.shape[:-1], -1, length // 2)
-    return np.stack([codes & 15, codes >> 4], axis=-2).reshape(len(blocks), -1)
+    found = np.empty((*codes.shape[:-1], 2, length // 2), np.uint8)
+    np.bitwise_and(codes, 15, out=found[..., 0, :])
+    np.right_shift(codes, 4, out=found[..., 1, :])
+    return found.reshape(len(blocks), -1)
 
 
 def _crumbs(packed: Array, length: int = 32) -> Array:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
-from tract_llvm.language.types import ElementType, numpy_type
+from tract_llvm.language.types import U8, ElementType, numpy_type
 
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import lasting
-from tract_cpu.kernels.in_blocks.weights import WORD, BlockForm, place_of
+from tract_cpu.kernels.in_blocks.weights import GROUP, WORD, BlockForm, place_of
 
 _AT_ONCE: Final = 1 << 22
 """How many codes are taken apart at once, at the most: each takes a byte meanwhile."""
@@ -97,13 +97,15 @@ def _words(codes: Array, form: BlockForm) -> Array:
     columns, found, shift = len(codes), list[Array](), 0
     for bits in form.planes:
         each = WORD // bits
-        several = (codes.view(np.uint8) >> shift & ((1 << bits) - 1)).reshape(columns, -1, form.unit // each, each)
-        words = np.zeros(several.shape[:-1], np.uint32)
-        for number in range(each):
-            words |= several[..., number].astype(np.uint32) << place_of(number, bits)
+        plane = codes.view(np.uint8) >> shift if shift else codes.view(np.uint8)
+        plane = plane if bits == U8.bits else plane & ((1 << bits) - 1)
+        groups = np.ascontiguousarray(plane).view("<u4").reshape(columns, -1, form.unit // each, each // GROUP)
+        words = groups[..., 0].copy()
+        for number in range(1, groups.shape[-1]):
+            words |= groups[..., number] << place_of(number * GROUP, bits)
         found.append(words)
         shift += bits
-    return np.concatenate(found, axis=2).reshape(columns, -1)
+    return found[0].reshape(columns, -1) if len(found) == 1 else np.concatenate(found, axis=2).reshape(columns, -1)
 
 
 def _lines(numbers: Array, width: int, blocks: int) -> Array:
