@@ -46,12 +46,13 @@ class TypedModel(TypedGraph):
     ``remarks``: what wiring noticed and what does not keep the model from running, for whoever wants a report.
     """
 
+    _may_tell: bool = False
+    """Whether there was an operator whose state tells a size. Models in pickles of before have none."""
+
     def __init__(self, symbols: SymbolScope | None = None, registry: Registry | None = None) -> None:
         super().__init__(symbols)
         self._registry = registry
         self.remarks: list[TractError] = []
-        self._may_tell = False
-        """Whether there was an operator whose state tells a size."""
         self._simple: tuple[Theory, int, int] | None = None
         """By which knowledge, of which version, all sizes of how many nodes are simple."""
 

@@ -14,6 +14,7 @@ from tract_transformers.transforms.paged import PagedCache
 
 from tract_core.api.model import Model
 from tract_core.errors import CorruptModel, InputError, LimitExceeded, RunError, TransformError
+from tract_core.limits import LoadLimits
 
 NETWORK = TinyLlama(vocabulary=16, layers=2, width=16, heads=2, groups=2, size=4, inner=16)
 BOUND = 2e-5
@@ -201,6 +202,17 @@ def test_by_its_name() -> None:
     assert model.input_names() == ["tokens", "positions", "begins", "pages", "copies", "room", "rows"]
     assert int(model.property("paged_cache.page").to_numpy()) == 16
     assert int(model.property("paged_cache.page_bytes").to_numpy()) == 16 * 2 * 2 * 2 * 4 * 2
+
+
+def test_what_a_model_says_of_itself_stays() -> None:
+    model = NETWORK.typed()
+    model.limits = LoadLimits(run_deadline_s=7)
+    model.properties["by"] = np.array("us")
+    model.symbols.add_assertion("S<=64")
+    paged = PagedCache().apply(model)
+    assert paged.limits == model.limits
+    assert paged.properties["by"] == "us"
+    assert "S<=64" in [str(one) for one in paged.symbols]
 
 
 # --- pages by themselves ---

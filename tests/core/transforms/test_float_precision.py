@@ -263,11 +263,12 @@ def test_through_the_public_api(network: Maker, way: Any) -> None:
     assert [str(fact) for fact in model.input_facts()] == ["B,S,3,f32" if kept else "B,S,3,f16"]
 
 
-@pytest.mark.parametrize("name", list(default_registry().transforms()))
+@pytest.mark.parametrize("name", sorted(set(default_registry().transforms()) - {"paged_cache"}))
 def test_no_transform_drops_limits_properties_or_assertions(network: Maker, name: str) -> None:
-    """A model of a stranger's file stays one."""
+    """A model of a stranger's file stays one. What wants a language model is tested where there are some."""
     given = {
         "float_precision": {"from_": "f32", "to": "f16"},
+        "last_logits": {"logits": "out"},
         "pulse": {"pulse": 2},
         "patch": {"body": "act = neg(act);"},
         "select_inputs": {"inputs": ["proj"]},
