@@ -57,12 +57,8 @@ def test_each_architecture(architecture, runtime, tmp_path) -> None:
     check(path, runtime, batch=3)
 
 
-WITHOUT_PAGES = {"gpt-oss"}
-"""Attention with sinks: its past goes through inputs and outputs."""
-
-
 @pytest.mark.parametrize("runtime", ["reference", "cpu"])
-@pytest.mark.parametrize("architecture", sorted(set(OF) - WITHOUT_PAGES))
+@pytest.mark.parametrize("architecture", OF)
 def test_texts_of_different_lengths_side_by_side(architecture, runtime, tmp_path) -> None:
     """Three texts in pages, which grow by turns and together: each as if it were alone, in f64."""
     path = write_network(tmp_path / "m.gguf", architecture)

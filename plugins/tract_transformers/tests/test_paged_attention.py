@@ -26,6 +26,7 @@ def model_of(op: PagedAttention, heads: int, shared: int, depth: int, width: int
     model = TypedModel()
     facts = {"q": f"T,{heads},{shared},{depth},f32", "k": f"T,{heads},{depth},f32", "v": f"T,{heads},{width},f32"}
     texts = {**facts, **{name: SHAPES[name] for name in CONTROLS}}
+    texts |= {"sinks": f"{heads},{shared},f32"} if op.sinks else {}
     sources = [model.add_source(name, parse_typed_fact(text, model.symbols)) for name, text in texts.items()]
     model.set_outputs(model.wire_node("attention", op, sources))
     return Model.from_typed(model)
@@ -39,6 +40,7 @@ class Texts:
         heads, shared, depth, width = sizes
         draw = np.random.default_rng(sum(sizes))
         self.length = 2 * op.page + 3
+        self.sinks = draw.normal(size=(heads, shared)).astype(np.float32)
         shapes = {"q": (heads, shared, depth), "k": (heads, depth), "v": (heads, width)}
         self.whole = {
             name: draw.normal(size=(count, self.length, *shape)).astype(np.float32) for name, shape in shapes.items()
@@ -57,6 +59,7 @@ class Texts:
             "pages": self.pages[[text for text, _, _ in parts]],
             "copies": np.zeros((0, 2), np.int64),
             "room": np.zeros(self.pages.size, np.int64),
+            **({"sinks": self.sinks} if self.op.sinks else {}),
         }
         return self.state.run({**given, **others})[0].to_numpy()
 
@@ -71,8 +74,11 @@ class Texts:
                 scores = q[place, head] @ k[low : place + 1, head].T * op.scale
                 if op.cap is not None:
                     scores = np.tanh(scores / op.cap) * op.cap
+                if op.sinks:
+                    scores = np.concatenate([scores, self.sinks[head][:, None].astype(np.float64)], -1)
                 powers = np.exp(scores - scores.max(-1, keepdims=True))
-                found[place - first, head] = powers / powers.sum(-1, keepdims=True) @ v[low : place + 1, head]
+                shares = (powers / powers.sum(-1, keepdims=True))[:, : place + 1 - low]
+                found[place - first, head] = shares @ v[low : place + 1, head]
         return found
 
 
@@ -82,6 +88,7 @@ OPS = [
     PagedAttention(0.3, window=1, page=8),
     PagedAttention(1.0, window=5, page=16),
     PagedAttention(0.2, window=40, cap=3.0),
+    PagedAttention(0.3, window=3, page=8, sinks=True),
     PagedAttention(0.3, page=8, kept=DatumType.F16),
     PagedAttention(0.3, page=8, kept=DatumType.BF16),
 ]

@@ -51,6 +51,7 @@ class PagedAttendPlan:
     scale: float
     cap: float | None
     window: int | None
+    sinks: bool
     powers: Expression
     bent: Expression | None
     run: Run
@@ -82,6 +83,7 @@ class PagedAttendPlan:
             *(Memory(name, self.kept) for name in ("keys", "values")),
             *(Memory(name, INDEX) for name in ("positions", "begins", "pages")),
             Memory("result", F32),
+            *([Memory("sinks", F32)] if self.sinks else []),
         )
 
     def emit(self, k: Kernel) -> None:
@@ -96,7 +98,8 @@ class PagedAttendPlan:
                 start = k.select(start > first, start, first)
                 with k.when(start < end):
                     table = taken.memory("pages").at(text * taken.size("table"))
-                    places = {name: taken.memory(name) for name in ("queries", "keys", "values", "positions", "result")}
+                    names = ("queries", "keys", "values", "positions", "result", *(["sinks"] if self.sinks else []))
+                    places = {name: taken.memory(name) for name in names}
                     _Rows(self, k, places, taken.sizes("query"), heads).attend(table, task % heads, start, end)
 
 
@@ -124,6 +127,9 @@ class _Rows:
         first, last = self._bounds(end - start)
         with k.loop("begin", rows) as row:
             self._begin(queries, row)
+            if plan.sinks:
+                self._largest[row] = self._places["sinks"][head * plan.shared + row % plan.shared]
+                self._totals[row * self._lanes] = k.constant(1, F32)
         with k.loop("page", last // plan.page + 1, first // plan.page) as number:
             before = number * plan.page
             there = k.smaller(last + 1 - before, plan.page)

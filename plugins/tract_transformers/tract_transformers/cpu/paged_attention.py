@@ -129,7 +129,9 @@ class _Pages:
 
     def _attended(self) -> NativeStep:
         plan, queries, (result,) = self._plan, self._queries, self._site.results()
-        query = {"queries": queries.address, "query": queries.strides}
+        query: dict[str, Any] = {"queries": queries.address, "query": queries.strides}
+        if plan.sinks:
+            query["sinks"] = self._lowering.contiguous(self._site.known_inputs()[8]).address
         given = self._given(plan, tokens=self._tokens, heads=self._heads, result=result.address, **query)
         places = self._pages.shape[1] * plan.page
         work = product(queries.shape[:3]) * places * (plan.depth + plan.width)
@@ -157,6 +159,7 @@ def _plan(op: PagedAttention, site: Site) -> PagedAttendPlan | None:
         scale=op.scale,
         cap=op.cap,
         window=op.window,
+        sinks=op.sinks,
         powers=powers,
         bent=None if op.cap is None else _applied(registry, Tanh()),
         run=run,

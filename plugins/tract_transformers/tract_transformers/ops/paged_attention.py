@@ -41,7 +41,8 @@ class PagedAttention(TypedOp):
     heads of keys; and, in i64, ``positions`` [T] of the tokens in their texts; ``begins`` [R+1], where the tokens of
     each of R texts begin, and at the end T; ``pages`` [R,M], the numbers of the pages of each text, of which number m
     has its positions from ``m * page`` on; ``copies`` [C,2], pages that are copied before, from the first number to the
-    second one; ``room`` [N], whose size, and nothing else, counts: there is room for N pages. Output: [T,H,G,V].
+    second one; ``room`` [N], whose size, and nothing else, counts: there is room for N pages. With ``sinks``, there are
+    these behind, [H,G] in f32: of each head, the score of looking at nothing. Output: [T,H,G,V].
 
     ``scale``: of the products. ``cap``: scores stay below it, by a hyperbolic tangent. ``window``: how many positions
     a token sees at most, its own included. ``page``: positions of a page. ``kept``: the type of what is kept.
@@ -54,16 +55,19 @@ class PagedAttention(TypedOp):
     window: int | None = None
     page: int = 64
     kept: DatumType = DatumType.F32
+    sinks: bool = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """[T,H,G,V]. Raises FactError for other ranks, types and sizes than those above."""
-        queries, keys, values, *controls = arity(self, inputs, 3 + len(CONTROLS))
+        queries, keys, values, *controls = arity(self, inputs, 3 + len(CONTROLS) + self.sinks)
         ranks = (queries.rank, keys.rank, values.rank) == (4, 3, 3)
         kinds = {one.datum_type for one in (queries, keys, values)} == {DatumType.F32}
         if not ranks or not kinds:
             found = "; ".join(map(str, (queries, keys, values)))
             raise FactError(f"{self.name} wants queries T,H,G,D, keys T,H,D and values T,H,V in f32, found {found}")
-        for name, rank, fact in zip(CONTROLS, _RANKS, controls, strict=True):
+        if self.sinks and (controls[-1].datum_type, controls[-1].shape) != (DatumType.F32, queries.shape[1:3]):
+            raise FactError(f"{self.name} wants sinks H,G in f32 for queries {queries}, found {controls[-1]}")
+        for name, rank, fact in zip(CONTROLS, _RANKS, controls, strict=False):
             if fact.rank != rank or fact.datum_type is not DatumType.I64:
                 raise FactError(f"{self.name} wants {name} of rank {rank} in i64, found {fact}")
         heads, size, width = keys.shape[1], keys.shape[2], values.shape[2]
@@ -84,8 +88,9 @@ class PagedState:
 
     def run(self, session: Session, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """One turn. Raises RunError for pages and positions that do not exist; then, everything is kept as it was."""
-        queries, keys, values, *controls = inputs
-        op, controls = self._op, Controls(*controls)
+        queries, keys, values, *others = inputs
+        op, controls = self._op, Controls(*others[: len(CONTROLS)])
+        sinks = others[-1] if op.sinks else np.full(queries.shape[1:3], -np.inf, np.float32)
         kept = self._with_room(controls.room, keys, values)
         controls.check(len(queries), op.page)
         for source, target in controls.copies:
@@ -100,7 +105,7 @@ class PagedState:
             kept[1][page, :, inside] = values[begin:end]
         for text, begin, end in controls.runs():
             found = self._of_text(controls.pages[text], int(controls.positions[begin:end].max()) + 1)
-            out[begin:end] = _attended(op, queries[begin:end], controls.positions[begin:end], *found)
+            out[begin:end] = _attended(op, queries[begin:end], controls.positions[begin:end], found, sinks)
         return (out,)
 
     def _with_room(self, count: int, keys: Array, values: Array) -> tuple[Array, Array]:
@@ -160,8 +165,9 @@ class Controls:
             raise RunError(f"{len(self.pages)} texts have pages for {there} positions, and not for all that are named")
 
 
-def _attended(op: PagedAttention, queries: Array, positions: Array, keys: Array, values: Array) -> Array:
-    """[n,H,G,V] for n tokens of one text: queries [n,H,G,D], keys [H,D,L], values [H,L,V]."""
+def _attended(op: PagedAttention, queries: Array, positions: Array, kept: tuple[Array, Array], sinks: Array) -> Array:
+    """[n,H,G,V] for n tokens of one text: queries [n,H,G,D], keys [H,D,L] and values [H,L,V], sinks [H,G]."""
+    keys, values = kept
     scores = np.einsum("nhgd,hdl->nhgl", queries, keys, optimize=True) * np.float32(op.scale)
     if op.cap is not None:
         scores = np.tanh(scores * np.float32(1 / op.cap)) * np.float32(op.cap)
@@ -170,8 +176,10 @@ def _attended(op: PagedAttention, queries: Array, positions: Array, keys: Array,
     if op.window is not None:
         seen = seen & (behind < op.window)
     scores = np.where(seen[:, None, None], scores, np.float32(-np.inf))
-    shares = np.exp(scores - scores.max(-1, keepdims=True))
-    shares /= shares.sum(-1, keepdims=True)
+    nothing = np.broadcast_to(sinks[..., None], (*scores.shape[:-1], 1))
+    largest = np.maximum(scores.max(-1, keepdims=True), nothing)
+    shares = np.exp(scores - largest)
+    shares /= shares.sum(-1, keepdims=True) + np.exp(nothing - largest)
     return np.einsum("nhgl,hlv->nhgv", shares, values, optimize=True)
 
 

@@ -12,12 +12,15 @@ from itertools import count
 from tract_core.compile.attention import Sizes, sizes_of_axes
 from tract_core.dims import Dim, is_one
 from tract_core.frozen import frozen
+from tract_core.model.fact import ShapeFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.binary import Mul
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Tanh
+from tract_core.ops.slice import Slice
 from tract_core.ops.softmax import Softmax
 from tract_transformers.transforms.masks import Masks
 
@@ -41,7 +44,7 @@ class Causal:
 
     ``result``: what comes out. ``terms``: the axes of all of them; ``head``, ``shared``, ``query``, ``depth``,
     ``width``: of these, the heads of keys, the queries that share one, tokens, and the numbers of a key and a value;
-    empty where there is one. ``scale``, ``cap``, ``window``: as in `PagedAttention`.
+    empty where there is one. ``scale``, ``cap``, ``window``: as in `PagedAttention`. ``sinks``: with axes as scores.
     """
 
     queries: OutletId
@@ -57,6 +60,7 @@ class Causal:
     scale: float
     cap: float | None
     window: int | None
+    sinks: OutletId | None
 
 
 def kept_tensors(model: TypedModel) -> Iterator[KeptTensor]:
@@ -80,21 +84,51 @@ class Finder:
 
     def attention(self, soft: TypedNode) -> Causal | None:
         """The attention whose softmax a node is, if it is one."""
-        mix = self._only_reader(OutletId(soft.id))
+        shares, scores, sinks = self._without_sinks(soft)
+        mix = self._only_reader(shares)
         if not isinstance(soft.op, Softmax) or len(soft.op.axes) != 1 or mix is None or not _is_plain(mix):
             return None
-        masked = self.masks.unmasked(soft.inputs[0])
+        masked = self.masks.unmasked(scores)
         scored = None if masked is None else self._unscaled(masked[0])
         if masked is None or scored is None:
             return None
         product, scale, cap = scored
-        found = self._factors(product, mix, OutletId(soft.id))
+        found = self._factors(product, mix, shares)
         if found is None:
             return None
         terms, queries, keys, values = found
         roles = self._roles(terms, (queries, keys, values), soft.op.axes[0])
         result = OutletId(mix.id)
-        return roles and Causal(queries, keys, values, result, terms, *roles, scale, cap, masked[1])
+        if roles and sinks and not self._is_of_heads(sinks, terms[3], roles):
+            return None
+        return roles and Causal(queries, keys, values, result, terms, *roles, scale, cap, masked[1], sinks)
+
+    def _without_sinks(self, soft: TypedNode) -> tuple[OutletId, OutletId, OutletId | None]:
+        """The shares and the scores of positions, and what stands behind these: a score of looking at nothing."""
+        shares, joined = OutletId(soft.id), self._model.producer(soft.inputs[0])
+        part = self._only_reader(shares)
+        if part is None or not self._is_cut(soft, joined, part):
+            return shares, soft.inputs[0], None
+        return OutletId(part.id), joined.inputs[0], self._unstretched(joined.inputs[1])
+
+    def _is_cut(self, soft: TypedNode, joined: TypedNode, part: TypedNode) -> bool:
+        """Whether a softmax is of two tensors side by side, and of the second one nothing is left behind it."""
+        if not isinstance(joined.op, TypedConcat) or not isinstance(soft.op, Softmax) or len(joined.inputs) != 2:
+            return False
+        axis = joined.op.axis
+        return soft.op.axes == (axis,) and part.op == Slice(axis, 0, self._shape(joined.inputs[0])[axis])
+
+    def _shape(self, outlet: OutletId) -> ShapeFact:
+        return self._model.outlet_fact(outlet).shape
+
+    def _is_of_heads(self, sinks: OutletId, scores: str, roles: Roles) -> bool:
+        """Whether there is one for each head, and not for each token."""
+        long = {name for name, size in zip(scores, self._shape(sinks), strict=False) if not is_one(size)}
+        return len(scores) == len(self._shape(sinks)) and long == {name for name in roles[:2] if name}
+
+    def _unstretched(self, outlet: OutletId) -> OutletId:
+        node = self._model.producer(outlet)
+        return node.inputs[0] if isinstance(node.op, MultiBroadcastTo) else outlet
 
     def _only_reader(self, outlet: OutletId) -> TypedNode | None:
         readers = {one.node for one in self._model.outlet(outlet).successors}

@@ -164,8 +164,12 @@ class _Paging:
         k = _in_order(Wired(wire, patch.tap(found.keys.new)), keys, (keys[found.keys.axis], found.head, found.depth))
         along = values[found.values.axis]
         v = _in_order(Wired(wire, patch.tap(found.values.new)), values, (along, found.head, found.width))
-        op = PagedAttention(found.scale, found.cap, found.window, self._options.page, self._kept)
-        mixed = q.op(op, k, v, *(Wired(wire, patch.tap(one)) for one in controls))
+        others = [Wired(wire, patch.tap(one)) for one in controls]
+        if found.sinks is not None:
+            others.append(_in_order(Wired(wire, patch.tap(found.sinks)), found.terms[3], (found.head, found.shared)))
+        numbers = found.scale, found.cap, found.window
+        op = PagedAttention(*numbers, self._options.page, self._kept, found.sinks is not None)
+        mixed = q.op(op, k, v, *others)
         out = _back(mixed, (found.query, found.head, found.shared, found.width), result)
         patch.shunt(found.result, out.outlet)
         patch.apply()
