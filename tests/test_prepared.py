@@ -313,6 +313,60 @@ def test_what_was_warned_of_is_warned_of_again(tmp_path: Path) -> None:
         assert plans[1].typed.nodes  # who looks is not told again
 
 
+def test_a_model_of_a_file_of_gguf_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a format that is typed: what it says of inputs and outputs is there before it is read."""
+    path = written_gguf(tmp_path / "model.gguf")
+    transform = '{"name": "paged_cache", "page": 16}'
+
+    def made() -> tract.Runnable:
+        model = tract.load(path)
+        assert str(model.input_fact("past.0.key")) == "B,4,P,8,f32"
+        model.transform(transform)
+        assert int(model.property("paged_cache.page").to_numpy()) == 16
+        return model.into_runnable("cpu", threads=1)
+
+    inputs = {
+        "tokens": np.array([[1, 2, 3]]),
+        "positions": np.arange(3),
+        "begins": np.array([0, 3]),
+        "pages": np.array([[0]]),
+        "copies": np.zeros((0, 2), np.int64),
+        "room": np.zeros(1, np.int64),
+        "rows": np.array([2]),
+    }
+    first = made()
+    wanted = first.run(inputs)[0].numpy()
+    forget()
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("the file is read although a plan is kept")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tract_gguf.loader.GgufLoader._build", refuse)
+        second = made()
+        np.testing.assert_array_equal(second.run(inputs)[0].numpy(), wanted)
+    assert second.typed == first.typed
+
+
+def written_gguf(path: Path) -> Path:
+    """A network of one layer."""
+    import gguf
+
+    draw, writer = np.random.default_rng(0), gguf.GGUFWriter(path, "llama")
+    for name, size in {"block_count": 1, "context_length": 64, "embedding_length": 32, "head_count": 4}.items():
+        getattr(writer, f"add_{name}")(size)
+    writer.add_feed_forward_length(32)
+    writer.add_layer_norm_rms_eps(1e-5)
+    names = ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"]
+    shapes = {f"blk.0.{name}": (32, 32) for name in names}
+    shapes |= dict.fromkeys(("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"), (32,)) | {"token_embd": (96, 32)}
+    for name, shape in shapes.items():
+        writer.add_tensor(f"{name}.weight", draw.normal(size=shape).astype(np.float32))
+    for step in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file, writer.close):
+        step()
+    return path
+
+
 def test_what_is_gone_or_damaged_is_made_anew(tmp_path: Path, kept: Path) -> None:
     path, x = saved(tmp_path, product()), np.ones((2, 64), np.float32)
     wanted = prepared(path).run([x])[0].numpy()

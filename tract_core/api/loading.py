@@ -111,9 +111,11 @@ def _load_or_find(path: str | os.PathLike[str], format_name: str, options: Mappi
             return InferenceModel(Later(load), recipe.telling())
         return Model(Later(lambda: _typed_alone(load(), str(path))), recipe.telling(told.value), told.value)
     with noting_files() as noted:
-        loaded = handle_of(load(), str(path))
-    if recipe is not None and is_one_file(found, noted):
-        typed = isinstance(loaded, Model)
+        loader = loader_of(format_name, **options)
+        loaded = handle_of(load_with(loader, path), str(path))
+    typed = isinstance(loaded, Model)
+    # What a loader warns of would not be said again, but for an InferenceModel, which keeps that.
+    if recipe is not None and is_one_file(found, noted) and not (typed and getattr(loader, "warns", True)):
         was_made(loaded, recipe.telling(ModelSignature.of(loaded.typed) if typed else None))
     return loaded
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tract_core.errors import TractError, Unsupported
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
@@ -16,7 +16,9 @@ from tract_gguf.reading.file import GgufFile, read_file
 
 
 class GgufLoader:
-    """Loads files of GGUF."""
+    """Loads files of GGUF. ``warns``: whether there is ever anything to warn of, besides errors."""
+
+    warns: ClassVar[bool] = False
 
     def __init__(self, *, limits: LoadLimits = DEFAULT_LIMITS, registry: Registry | None = None) -> None:
         """``limits``: what a file may ask for. ``registry``: the plugins to ask, by default those installed."""
