@@ -21,7 +21,7 @@ def test_runtimes_agree_with_the_reference(grown: Grown) -> None:
     agree(grown, OTHERS)
 
 
-@settings(max_examples=settings.default.max_examples // 4)
+@settings(max_examples=settings.default.max_examples // 8)
 @given(typed_models(steps=200))
 def test_runtimes_agree_on_large_models(grown: Grown) -> None:
     agree(grown, OTHERS[:1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -12,8 +13,9 @@ from tract_llvm.isa import ISAS
 
 ROOT = Path(__file__).parents[3]
 HINT = "run `python docs/generate_cpu.py`"
-SETS: Final = ("sse2", "avx2", "amx", "neon", "neoni8mm")
-"""Of each family the first and the one that has most. What lies between has a part of the latter's instructions."""
+ENDS: Final = ("sse2", "amx", "neoni8mm")
+SETS: Final = (*ENDS, "avx2", "neon") if "TRACT_LONG" in os.environ else ENDS
+"""The least that there is, and of each family what has most; `make test-long` asks more of them."""
 
 
 @pytest.fixture(scope="module")
