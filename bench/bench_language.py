@@ -76,7 +76,7 @@ L.llama_backend_init()
 model = L.llama_model_load_from_file(path.encode(), L.llama_model_default_params())
 form = L.llama_context_default_params()
 form.n_ctx, form.n_batch, form.n_seq_max = 2048 * count, 2048, count
-form.n_threads, form.n_threads_batch = threads, threads
+form.n_threads, form.n_threads_batch, form.kv_unified = threads, threads, True
 context = L.llama_init_from_model(model, form)
 batch = L.llama_batch_init(2048, 0, count)
 def start():
