@@ -10,11 +10,16 @@ from tiny_llama import TinyLlama
 from tract_transformers.language_model.keep import description_of, keep_past, pasts_of
 from tract_transformers.language_model.paged import PagedPast, PagedTexts, TextPart
 from tract_transformers.language_model.pages import Memory, PagePool, Text
+from tract_transformers.transforms.masks import Masks
 from tract_transformers.transforms.paged import PagedCache
 
 from tract_core.api.model import Model
 from tract_core.errors import CorruptModel, InputError, LimitExceeded, RunError, TransformError
 from tract_core.limits import LoadLimits
+from tract_core.model.fact_text import parse_typed_fact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.wired import Wired
 
 NETWORK = TinyLlama(vocabulary=16, layers=2, width=16, heads=2, groups=2, size=4, inner=16)
 BOUND = 2e-5
@@ -213,6 +218,15 @@ def test_what_a_model_says_of_itself_stays() -> None:
     assert paged.limits == model.limits
     assert paged.properties["by"] == "us"
     assert "S<=64" in [str(one) for one in paged.symbols]
+
+
+@pytest.mark.parametrize("more", [np.inf, -np.inf, np.nan, 0.5])
+def test_positions_that_are_no_whole_numbers_make_no_mask(more: float) -> None:
+    model = TypedModel()
+    wire = NodeWiring(model, "mask")
+    x, y = (Wired(wire, model.add_source(name, parse_typed_fact("4,f32", model.symbols))) for name in "xy")
+    chosen = ((x + more) > y).where(-np.inf, x)
+    assert Masks(model, model.symbols.new_symbol("P")).unmasked(chosen.outlet) is None
 
 
 # --- pages by themselves ---

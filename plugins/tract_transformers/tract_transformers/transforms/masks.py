@@ -115,7 +115,7 @@ class Masks:
         node, more = self._producer(outlet), 0
         while isinstance(node.op, (Add, Sub)):
             number, sign = self.number(node.inputs[1]), 1 if isinstance(node.op, Add) else -1
-            if number is None or number != int(number):
+            if number is None or not number.is_integer():
                 return None
             node, more = self._producer(node.inputs[0]), more + sign * int(number)
         role = self.counted(node)
