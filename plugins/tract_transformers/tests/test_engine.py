@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -98,6 +99,21 @@ def test_a_reader_that_is_gone_stops_nobody(model: TextModel) -> None:
         assert list(other) is not None
         slow.close()
         assert len(slow.answer.tokens) < 4 * AHEAD
+
+
+def test_what_was_written_ahead_ends_when_its_engine_is_closed(model: TextModel) -> None:
+    with Engine(model) as engine:
+        request = engine.submit(PROMPTS[0], max_tokens=4 * AHEAD, temperature=3)
+        written = -1
+        while written != (written := len(request.answer.tokens)):
+            time.sleep(0.5)
+        assert written < 4 * AHEAD
+    pieces: list[str] = []
+    reader = threading.Thread(target=lambda: pieces.extend(request), daemon=True)
+    reader.start()
+    reader.join(timeout=60)
+    assert not reader.is_alive()
+    assert "".join(pieces) == request.answer.text
 
 
 def test_a_closed_engine_says_so(model: TextModel) -> None:

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from queue import Full, Queue
-from threading import Condition, Event, Lock
+from queue import SimpleQueue
+from threading import Condition, Event, Lock, Semaphore
 from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.errors import InputError, LimitExceeded
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 AHEAD: Final = 256
 """How many pieces of text are written ahead of whoever reads them."""
-
-LOOK: Final = 0.05
-"""After so many seconds, one that waits for a reader looks whether there is none any more."""
 
 
 class Engine:
@@ -73,7 +70,7 @@ class Engine:
                 raise LimitExceeded(f"{len(self._open)} texts are written or wait already", hint="ask again later")
             request = EngineText(asked.writing(self, self._model.tokenizer), self._steps)
             self._open.add(request)
-        self._workers.submit(self._write, request, tokens)
+            self._workers.submit(self._write, request, tokens)
         return request
 
     def past(self) -> SteppedPast:
@@ -116,7 +113,8 @@ class EngineText(Iterator[str]):
     def __init__(self, writing: Writing, steps: Steps) -> None:
         """For `Engine.submit`."""
         self._writing, self._steps = writing, steps
-        self._pieces: Queue[str | BaseException | None] = Queue(AHEAD)
+        self._pieces = SimpleQueue[str | BaseException | None]()
+        self._ahead = Semaphore(AHEAD)
         self._is_closed = Event()
         self._is_read = False
 
@@ -124,6 +122,7 @@ class EngineText(Iterator[str]):
         """The next piece, as soon as it is there. Raises what writing it raised."""
         piece = None if self._is_read else self._pieces.get()
         if isinstance(piece, str):
+            self._ahead.release()
             return piece
         self._is_read = True
         if piece is None:
@@ -138,35 +137,30 @@ class EngineText(Iterator[str]):
     def close(self) -> None:
         """Write no more of it."""
         self._is_closed.set()
+        self._ahead.release()
 
     def write(self) -> None:
         """Write it, piece by piece. For the engine."""
         self._steps.begin()
         try:
             for piece in self._writing if not self._is_closed.is_set() else ():
-                self._put(piece)
+                self._wait_for_reader()
+                self._pieces.put(piece)
                 if self._is_closed.is_set():
                     break
             self._writing.close()
-            self._put(None)
+            self._pieces.put(None)
         except BaseException as error:  # whoever reads is told, whatever it is
             self._writing.close()
-            self._put(error)
+            self._pieces.put(error)
         finally:
             self._steps.end()
 
-    def _put(self, piece: str | BaseException | None) -> None:
-        """Give a piece to whoever reads; nobody waits meanwhile for this text to ask for more."""
-        try:
-            self._pieces.put_nowait(piece)
-        except Full:
+    def _wait_for_reader(self) -> None:
+        """Return once there is room for a piece, or the text is closed; steps of other texts go on meanwhile."""
+        if not self._ahead.acquire(blocking=False):
             self._steps.end()
-            while not self._is_closed.is_set():
-                try:
-                    self._pieces.put(piece, timeout=LOOK)
-                    break
-                except Full:
-                    pass
+            self._ahead.acquire()
             self._steps.begin()
 
 
