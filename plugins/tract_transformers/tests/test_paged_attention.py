@@ -162,6 +162,17 @@ def test_what_is_kept_stays_as_room_grows_and_snapshots_are_taken(runtime: str) 
         texts.step([(0, 0, 1)], room=np.zeros(1, np.int64), pages=np.array([[0]]))
 
 
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_state_that_goes_on_from_a_snapshot_does_not_change_it(runtime: str) -> None:
+    texts = Texts(PagedAttention(0.3, page=8), (1, 2, 4, 5), runtime, 1)
+    texts.step([(0, 0, 9)])
+    frozen = texts.state.freeze()
+    texts.state = frozen.unfreeze()
+    texts.step([(0, 0, 9)], k=-texts.whole["k"][0, :9], v=-texts.whole["v"][0, :9])
+    texts.state = frozen.unfreeze()
+    assert np.abs(texts.step([(0, 9, 19)]) - texts.wanted(0, 9, 19)).max() < 2e-6
+
+
 WRONG = [
     ({"pages": np.array([[0, 1, 9]])}, "pages 0 to 9 were named, there is room for 9"),
     ({"pages": np.array([[0, -1, 2]])}, "pages -1 to 2 were named, there is room for 9"),

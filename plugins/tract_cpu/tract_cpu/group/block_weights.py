@@ -270,7 +270,7 @@ def blocks_of_onnx(op: DequantizeLinear, x: Array, scale: Array, zero: Array) ->
     half, middle = 1 << (bits - 1), int(zero.flat[0])
     whole = kind.is_float() or kind.is_signed()
     centred = bool((zero == zero.flat[0]).all()) and middle == (0 if whole else half)
-    centre = 0 if kind.is_float() else half if centred or whole else 0
+    centre = half if not kind.is_float() and (centred or kind.is_signed()) else 0
     form = BlockForm(bits, centre, op.block, scales, None if centred else F32, floats=kind.is_float())
     rows, depth = turned[0].shape
     columns = x.shape[1] if x.ndim == 3 else rows

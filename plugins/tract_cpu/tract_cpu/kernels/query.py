@@ -146,7 +146,7 @@ class SingleQuery:
             power = where(k.mask(self.keys - key, lanes), power, power.like(0))
             self._scores.put(key, power)
             total.value = total.value + power
-        whole = _folded(total.value, lambda a, b: a + b)
+        whole = folded(total.value, lambda a, b: a + b)
         if self.plan.zeroes:
             with k.when(whole.differs(whole)), k.loop("zero", self.keys, step=lanes) as key:
                 self._scores.put(key, power.like(0))
@@ -172,7 +172,7 @@ class SingleQuery:
             score = plan.scores.compute(operands)
             self._scores.put(first, score)
             largest.value = where(mask & (score > largest.value), score, largest.value)
-        return _folded(largest.value, lambda a, b: where(a > b, a, b))
+        return folded(largest.value, lambda a, b: where(a > b, a, b))
 
     def _mix(self, values: Buffer, share: Value, result: Buffer) -> None:
         """Write the sum of the values, as many vectors at once as surely fit the registers."""
@@ -198,7 +198,7 @@ def _summed(k: Kernel, vectors: Sequence[Value]) -> Value:
     return found[0]
 
 
-def _folded(vector: Value, join: Callable[[Value, Value], Value]) -> Value:
+def folded(vector: Value, join: Callable[[Value, Value], Value]) -> Value:
     """All lanes of a vector, joined two by two."""
     while vector.lanes:
         vector = join(*vector.halves())

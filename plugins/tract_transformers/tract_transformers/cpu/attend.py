@@ -16,6 +16,7 @@ from functools import reduce
 from typing import Final
 
 from tract_cpu.kernels.kernel import Kernel
+from tract_cpu.kernels.query import folded
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.signature import Memory, Signature, Size, Sizes
 from tract_cpu.kernels.sums import SMALL_TILES, Sums, Tile
@@ -249,14 +250,14 @@ class _Rows:
         line = self._scores.at(row * plan.page)
         scores = [self._masked(line, limit, place) for place in range(0, plan.page, lanes)]
         old = self._largest[row]
-        new = _folded(reduce(_larger, scores), _larger)
+        new = folded(reduce(_larger, scores), _larger)
         new = where(new > old, new, old)
         self._largest[row] = new
         base = where(new.equals(float("-inf")), new.like(0), new).splat(lanes)  # a page of which it sees nothing
         factor = plan.powers.compute([old.splat(lanes), base])
         self._factors[row] = factor.lane(0)
-        before = self._totals.vector(row * lanes, lanes)
-        self._totals.put(row * lanes, before.times_plus(factor, self._powered(line, scores, base)))
+        total = self._totals.vector(row * lanes, lanes)
+        self._totals.put(row * lanes, total.times_plus(factor, self._powered(line, scores, base)))
 
     def _powered(self, line: Buffer, scores: Sequence[Value], base: Value) -> Value:
         """Put powers in the place of scores. Returns their sums, by lanes."""
@@ -283,7 +284,7 @@ class _Rows:
     def _write(self, result: Buffer, row: Value) -> None:
         """result[t,h,g,:] = mixed / total"""
         k, plan, lanes = self.k, self.plan, self._lanes
-        total = _folded(self._totals.vector(row * lanes, lanes), lambda a, b: a + b)
+        total = folded(self._totals.vector(row * lanes, lanes), lambda a, b: a + b)
         token, one = row // plan.shared, row % plan.shared
         mixed = self._mixed.at(row * plan.width)
         target = result.at(token * (self._heads * (plan.shared * plan.values)) + one * plan.values)
@@ -296,10 +297,3 @@ class _Rows:
 
 def _larger(a: Value, b: Value) -> Value:
     return where(a > b, a, b)
-
-
-def _folded(vector: Value, join: Callable[[Value, Value], Value]) -> Value:
-    """All lanes of a vector, joined two by two."""
-    while vector.lanes:
-        vector = join(*vector.halves())
-    return vector

@@ -118,7 +118,8 @@ class _Pages:
         return NativeStep(plan, given, 1, (), self._storages)
 
     def _stored(self) -> NativeStep:
-        plan = PageStorePlan(*(getattr(self._plan, name) for name in ("kept", "page", "depth", "values", "width")))
+        sizes = self._plan
+        plan = PageStorePlan(sizes.kept, sizes.page, sizes.depth, sizes.values, sizes.width)
         keys, values = self._new_keys, self._new_values
         addresses = {"new_keys": keys.address, "new_values": values.address}
         moves = {"key_moves": keys.strides, "value_moves": values.strides}

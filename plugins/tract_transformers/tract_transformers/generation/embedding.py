@@ -26,6 +26,7 @@ from tract_transformers.generation.adapters import Adapter
 from tract_transformers.generation.loading import Words, add_adapters, load_model, words_of
 from tract_transformers.generation.reading import CHUNK
 from tract_transformers.language_model.keep import description_of, keep_past, pasts_of
+from tract_transformers.transforms.wanted_logits import replace_logits
 
 Pooling = Literal["last", "mean"]
 
@@ -43,14 +44,9 @@ class HiddenStates:
     logits: str
 
     def apply(self, model: TypedModel) -> TypedModel:
-        """The changed model. Raises Unsupported where no head is found."""
+        """The changed model. Raises Unsupported where no head is found, TransformError without such an output."""
         found = model.clone()
-        slot = next(at for at, one in enumerate(found.outputs) if found.outlet_name(one) == self.logits)
-        before = found.outputs[slot]
-        after = _before_head(found, before)
-        found.outputs[slot] = after
-        found.outlet_labels.pop(before, None)
-        found.set_label(after, self.logits)
+        replace_logits(found, self.logits, lambda before: _before_head(found, before))
         found.prune()
         return found
 

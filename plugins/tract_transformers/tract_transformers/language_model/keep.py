@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Final, Protocol
+from typing import Protocol
 
 from tract_core.api.model import Model
 from tract_core.api.runnable import Runnable
@@ -13,9 +13,6 @@ from tract_transformers.language_model.paged import PagedTexts
 from tract_transformers.language_model.past import Past, StatelessPast
 from tract_transformers.transforms.paged import PAGE_BYTES, PAGE_SIZE, PagedCache
 from tract_transformers.transforms.wanted_logits import LastLogits
-
-KINDS: Final = ("f32", "f16", "bf16")
-"""In what keys and values can be kept."""
 
 
 def description_of(model: Model | Runnable) -> LanguageModel:

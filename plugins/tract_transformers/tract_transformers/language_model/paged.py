@@ -94,11 +94,6 @@ class PagedTexts:
         with self._lock:
             return text.fork()
 
-    def remember(self, text: Text) -> None:
-        """Keep the pages of a text, for others that begin so."""
-        with self._lock:
-            self.memory.keep(text.tokens, text.pages)
-
     def close(self, text: Text) -> None:
         """A text is over; what it had is remembered."""
         with self._lock:
@@ -134,9 +129,9 @@ class PagedTexts:
         found: dict[str, Array] = {}
         with self._lock:
             self._have_pages()
-            for layer, (keys, values) in enumerate(self._state.freeze().kept.values()):
-                parts = keys[text.pages].transpose(1, 0, 3, 2), values[text.pages].transpose(1, 0, 2, 3)
-                for name, part in zip(_names(layer), parts, strict=True):
+            for layer, kept in enumerate(self._state.freeze().kept.values()):
+                for name, one in zip(_names(layer), _by_positions(kept), strict=True):
+                    part = one[text.pages].swapaxes(0, 1)
                     found[name] = part.reshape(len(part), -1, part.shape[-1])[:, : len(text.tokens)].copy()
         return found
 
@@ -152,18 +147,17 @@ class PagedTexts:
             try:
                 self._have_pages()
                 frozen = self._state.freeze()
-                wanted = {
-                    name: ((one.shape[1], len(tokens), size), one.dtype)
-                    for layer, (keys, values) in enumerate(frozen.kept.values())
-                    for name, one, size in zip(
-                        _names(layer), (keys, values), (keys.shape[2], values.shape[3]), strict=True
-                    )
+                kept = {node: (keys.copy(), values.copy()) for node, (keys, values) in frozen.kept.items()}
+                places = {
+                    name: one
+                    for layer, both in enumerate(kept.values())
+                    for name, one in zip(_names(layer), _by_positions(both), strict=True)
                 }
+                wanted = {name: ((one.shape[1], len(tokens), one.shape[3]), one.dtype) for name, one in places.items()}
                 check_frozen(tokens, arrays, wanted, self.vocabulary)
-                for layer, kept in enumerate(frozen.kept.values()):
-                    for name, one, key in zip(_names(layer), kept, (True, False), strict=True):
-                        _write(one, text.pages, arrays[name], turned=key)
-                self._state = frozen.with_kept(frozen.kept).unfreeze()
+                for name, one in places.items():
+                    _write(one, text.pages, arrays[name])
+                self._state = frozen.with_kept(kept).unfreeze()
             except BaseException:
                 text.restore([])
                 raise
@@ -176,7 +170,7 @@ class PagedTexts:
         nothing.truncate(0)
 
     def _make_room(self, parts: Sequence[TextPart]) -> list[tuple[int, int]]:
-        """PagePool for all that comes; what is remembered goes where there are too few."""
+        """Pages for all that comes; what is remembered goes where there are too few."""
         needed = sum(part.text.needs(len(part.tokens)) for part in parts)
         if self.pages.most is not None and self.pages.taken + needed > self.pages.most:
             self.memory.shrink_by(self.pages.taken + needed - self.pages.most)
@@ -214,15 +208,18 @@ def _names(layer: int) -> tuple[str, str]:
     return f"past.{layer}.key", f"past.{layer}.value"
 
 
-def _write(kept: Array, pages: Sequence[int], new: Array, *, turned: bool) -> None:
-    """Write keys or values [heads,positions,size] into pages. ``turned``: whether positions lie innermost there."""
-    size = kept.shape[3 if turned else 2]
+def _by_positions(kept: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Keys and values of pages, both [pages,heads,page,size], where they are."""
+    keys, values = kept
+    return keys.swapaxes(2, 3), values
+
+
+def _write(kept: Array, pages: Sequence[int], new: Array) -> None:
+    """Write keys or values [heads,positions,size] into some of the pages [pages,heads,page,size]."""
+    size = kept.shape[2]
     for number, page in enumerate(pages):
         part = new[:, number * size : (number + 1) * size]
-        if turned:
-            kept[page, :, :, : part.shape[1]] = part.transpose(0, 2, 1)
-        else:
-            kept[page, :, : part.shape[1]] = part
+        kept[page, :, : part.shape[1]] = part
 
 
 class PagedPast:

@@ -55,11 +55,19 @@ def wanted(model: TypedModel, logits: str, pick: Callable[[OutletId], OutletId])
 
     Raises TransformError where there is no such output.
     """
+    replace_logits(model, logits, lambda before: _wired_for(model, before, pick))
+
+
+def replace_logits(model: TypedModel, logits: str, make: Callable[[OutletId], OutletId]) -> None:
+    """Have the output ``logits`` [B,S,V] be what ``make`` gives for it, under the same name.
+
+    Raises TransformError where there is no such output.
+    """
     slot = next((at for at, one in enumerate(model.outputs) if model.outlet_name(one) == logits), None)
     if slot is None or model.outlet_fact(model.outputs[slot]).rank != AXIS + 2:
         raise TransformError(f"there is no output {logits!r} of three axes")
     before = model.outputs[slot]
-    model.outputs[slot] = _wired_for(model, before, pick)
+    model.outputs[slot] = make(before)
     model.outlet_labels.pop(before, None)
     model.set_label(model.outputs[slot], logits)
 
