@@ -68,9 +68,9 @@ def _problem(kind: str, text: str) -> str:
 
 def _take_little() -> None:
     """Bound what this process takes of the machine, where the system can."""
-    try:
-        import resource
-    except ModuleNotFoundError:
+    if sys.platform == "win32":  # which has no such bounds
         return
+    import resource
+
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
