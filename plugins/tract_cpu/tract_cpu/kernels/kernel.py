@@ -9,7 +9,7 @@ that the run has to end (`tract_cpu.native.executor`).
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
@@ -41,6 +41,23 @@ class Kernel(Function):
     def scratch(self, element: ElementType) -> Buffer:
         """Memory of this call's own."""
         return self.buffer(3, element)
+
+    def apart(self, name: str, write: Callable[[Kernel], None]) -> Callable[[Value, Value], None]:
+        """A function of its own, for which registers are given out apart. ``write``: writes it, as it would this one.
+
+        What is returned calls it, for tasks from the first one on to before the second one.
+        """
+        part = Kernel(self.module, f"{self.function.name}.{name}", self.isa, watches=self.watches)
+        part.function.linkage = "internal"
+        part.function.attributes.add("noinline")
+        write(part)
+        part.finish()
+        taken, _, _, scratch, course = self.function.args
+
+        def call(begin: Value, end: Value) -> None:
+            self.builder.call(part.function, [taken, begin.ir, end.ir, scratch, course])
+
+        return call
 
     def end_round(self, head: Any, done: Any) -> None:
         """Behind each round of a loop that has others inside, it is left where the run has to end: at ``done``."""

@@ -8,7 +8,7 @@ once, to memory that stays in the cache, and multiplied as any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import reduce
 from typing import Final
@@ -65,10 +65,18 @@ class BlockMatMulPlan(MatMulPlan):
         return Signature.of(*(BYTES if self.bytes is not None else ()), *self.items())
 
     def emit(self, k: Kernel) -> None:
-        """As of `MatMulPlan`."""
+        """As of `MatMulPlan`. Few rows have a function of their own, beside which many ran short of registers."""
         product = BlockProduct(self, k)
-        with k.loop("task", k.end, k.begin) as task:
-            product.task(task)
+        if not (self.few and self.many):
+            with k.loop("task", k.end, k.begin) as task:
+                product.task(task)
+            return
+        few_rows = k.apart("few", replace(self, many=False).emit)
+        with k.either(product.rows < FEW_ROWS) as (few, many):
+            with few:
+                few_rows(k.begin, k.end)
+            with many, k.loop("task", k.end, k.begin) as task:
+                product.task(task, few_rows)
 
 
 def in_blocks(plan: MatMulPlan, form: BlockForm, rows: Dim, grouping: DotGrouping | None) -> BlockMatMulPlan:
@@ -85,28 +93,26 @@ class BlockProduct(ProductWriter):
 
     def __init__(self, plan: BlockMatMulPlan, k: Kernel) -> None:
         super().__init__(plan, k)
-        self._form, self._few_rows, self._many_rows, self._grouping = plan.form, plan.few, plan.many, plan.bytes
+        self._form, self._many_rows, self._grouping = plan.form, plan.many, plan.bytes
         self._deep = self.depth // plan.form.length
         if plan.bytes is not None:
             taken = plan.signature.taken(k)
             self._bytes, self._scales, self._sums = (taken.memory(one.name) for one in BYTES)
         self.lines = self._deep // plan.form.over * plan.form.whole
 
-    def task(self, task: Value) -> None:
-        """A panel of columns, for all rows or a block of them."""
-        k = self.k
+    def task(self, task: Value, few_rows: Callable[[Value, Value], None] | None = None) -> None:
+        """A panel of columns, for all rows or a block of them. ``few_rows``: does tasks whose block has few."""
         block, begin, end, at = self.block_of(task)
         if not self._many_rows:
             self.few(end - begin, at)
-            return
-        if not self._few_rows:
+        elif few_rows is None:
             self._many(block, begin, end, at)
-            return
-        with k.either(end - begin < FEW_ROWS) as (few, many):
-            with few:
-                self.few(end - begin, at)
-            with many:
-                self._many(block, begin, end, at)
+        else:
+            with self.k.either(end - begin < FEW_ROWS) as (few, many):
+                with few:
+                    few_rows(task, task + 1)
+                with many:
+                    self._many(block, begin, end, at)
 
     def few(self, rows: Value, at: TilePlace) -> None:
         """So many rows, few, with a panel that is unpacked in registers."""
