@@ -178,15 +178,16 @@ def _winograd() -> Iterator[str]:
 def _block_weights() -> Iterator[str]:
     yield "## Weights in blocks\n"
     yield from _wrapped(
-        """Weights of 2 to 8 bits in blocks with a scale each, floats of 8 bits (e4m3fn) too, as GGUF files, quantised
+        """Weights of up to 8 bits in blocks with a scale each, floats of 8 bits (e4m3fn) too, as GGUF files, quantised
         folders, archives with Q4_0 and ONNX's `MatMulNBits` have them, are multiplied as they lie (`view` in
         `explain()`, as nothing is computed for them): up to 16 rows with codes that are taken out of words in
         registers, more with panels that are unpacked to the cache. Rows of embeddings are looked up in the same
         panels. Numbers are those of unpacked weights, but for the order of sums. What others read is unpacked once.
-        Codes that are places in a table are kept as its integers: of IQ4_NL and IQ4_XS in 8 bits, of MXFP4 in 5;
-        those of Q3_K take 4. With `cpu(bytes=true)`, up to 16 rows are rounded to 8 bits, each block with a scale of
-        its own, and summed as integers where codes have up to 6 bits: about half as much time for a token, and an
-        error of about 2 % of the deviation of a product's results for random numbers."""
+        Codes that are places in a table are kept as its integers: of IQ4_NL and IQ4_XS in 8 bits, of IQ3_XXS and
+        NVFP4 in 6, of MXFP4 in 5, of IQ1_M, IQ2 and IQ3_S in 4, of IQ1_S, TQ1_0 and TQ2_0 in 2; those of Q3_K take 4.
+        With `cpu(bytes=true)`, up to 16 rows are rounded to 8 bits, each block with a scale of its own, and summed as
+        integers where codes have up to 6 bits: about half as much time for a token, and an error of about 2 % of the
+        deviation of a product's results for random numbers."""
     )
 
 

@@ -11,9 +11,17 @@ from tract_core.data import DatumType
 from tract_core.data.blocks import (
     BF16,
     F16,
+    IQ1_M,
+    IQ1_S,
+    IQ2_S,
+    IQ2_XS,
+    IQ2_XXS,
+    IQ3_S,
+    IQ3_XXS,
     IQ4_NL,
     IQ4_XS,
     MXFP4,
+    NVFP4,
     Q2_K,
     Q3_K,
     Q4_0,
@@ -25,6 +33,8 @@ from tract_core.data.blocks import (
     Q6_K,
     Q8_0,
     Q8_1,
+    TQ1_0,
+    TQ2_0,
     BlockFormat,
 )
 from tract_core.dims import Dim
@@ -41,10 +51,14 @@ ROWS = Rows()
 
 _PLAIN: Final = (Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1)
 _NESTED: Final = (Q2_K, Q3_K, Q4_K, Q5_K, Q6_K)
-_CODED: Final = (IQ4_NL, IQ4_XS, MXFP4)
+_CODED: Final = (IQ4_NL, IQ4_XS, MXFP4, NVFP4)
+_GROUPED: Final = (IQ1_S, IQ1_M, IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S)
+_TERNARY: Final = (TQ1_0, TQ2_0)
 _NARROW: Final = (F16, BF16)
 
-FORMATS: Final[Mapping[str, BlockFormat]] = {form.name: form for form in (*_PLAIN, *_NESTED, *_CODED, *_NARROW)}
+FORMATS: Final[Mapping[str, BlockFormat]] = {
+    form.name: form for form in (*_PLAIN, *_NESTED, *_CODED, *_GROUPED, *_TERNARY, *_NARROW)
+}
 """Every format, by its name."""
 
 

@@ -37,17 +37,29 @@ Array = np.ndarray[Any, Any]
 
 PLAIN = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q8_1")
 NESTED = ("q2_k", "q3_k", "q4_k", "q5_k", "q6_k")
-CODED = ("iq4_nl", "iq4_xs", "mxfp4")
+CODED = ("iq4_nl", "iq4_xs", "mxfp4", "nvfp4")
+GROUPED = ("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s")
+TERNARY = ("tq1_0", "tq2_0")
 SETS = [portable(one) for one in (*ISAS, SIMD128)]
 OWN = of_this_machine()[-1]
 ROUNDS = next(one for one in SETS if grouping_of_bytes(one) is not None)
 EACH = [
-    *((portable(OWN), form) for form in (*PLAIN, *NESTED, *CODED)),
-    *((isa, form) for isa in SETS for form in ("q4_0", "q5_1", "q2_k", "q6_k") if isa != portable(OWN)),
+    *((portable(OWN), form) for form in (*PLAIN, *NESTED, *CODED, *GROUPED, *TERNARY)),
+    *(
+        (isa, form)
+        for isa in SETS
+        for form in ("q4_0", "q5_1", "q2_k", "q6_k", "iq1_s", "iq2_xs", "tq2_0")
+        if isa != portable(OWN)
+    ),
 ]
 """Every form as this machine has it; on each instruction set those that others are like."""
-OF_16 = ("q2_k", "q3_k", "q6_k")
-"""Those whose smallest blocks are of 16."""
+SMALLEST = {
+    **dict.fromkeys(("q2_k", "q3_k", "q6_k", "iq1_m", "iq2_xs", "iq2_s", "nvfp4"), 16),
+    **dict.fromkeys(TERNARY, 256),
+}
+"""How many elements have a scale, where they are not 32."""
+OF_ODD = ("iq1_s", "iq1_m", "iq3_s")
+"""Those whose integers are halved, and get an offset that files do not have."""
 ROWS = (0, 1, 2, 3, 5, FEW_ROWS - 1, FEW_ROWS, FEW_ROWS + 5)
 ROUNDING = 2e-6
 """Of a sum of 200 products, relative to the largest one: each addition rounds by 6e-8."""
@@ -58,7 +70,9 @@ HALVES = {
     "q2_k": (80, 82),
     "q3_k": (108,),
     "q6_k": (208,),
-    "mxfp4": (),
+    "tq1_0": (52,),
+    "tq2_0": (64,),
+    **dict.fromkeys(("mxfp4", "nvfp4", "iq1_m"), ()),
 }
 """Where numbers of 16 bits are in blocks that have others than one at the begin."""
 
@@ -71,7 +85,24 @@ def blocks(form: str, rows: int, count: int, seed: int = 0) -> Array:
         found[..., place : place + 2] = random.uniform(-0.1, 0.1, (rows, count, 1)).astype("<f2").view(np.uint8)
     if form == "mxfp4":
         found[..., 0] = random.integers(120, 128, (rows, count))  # exponents of two, 127 more
+    if form == "nvfp4":
+        found[..., :4] = random.integers(0, 48, (rows, count, 4))  # floats of 8 bits below 0.5, some of them tiny
+    if form == "iq1_m":
+        for block in found.reshape(-1, size):
+            put_half(form, block, random.uniform(-0.1, 0.1))
     return found
+
+
+def put_half(form: str, block: Array, number: float) -> None:
+    """Make a number the one of 16 bits that a block begins with, or has elsewhere; IQ1_M has it in four parts."""
+    half = np.array([number], "<f2").view(np.uint8)
+    if form == "iq1_m":
+        block[49:56:2] = block[49:56:2] & 15 | np.array(
+            [half[0] << 4, half[0] & 240, half[1] << 4, half[1] & 240], "u1"
+        )
+        return
+    (place,) = HALVES.get(form, (0,))
+    block[place : place + 2] = half
 
 
 def numbers(form: str, packed: Array) -> Array:
@@ -167,6 +198,40 @@ def test_what_is_not_finite_comes_out_as_with_unpacked_weights(rows: int) -> Non
             near = np.abs(found - wanted) <= bound
         same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
         assert (same | near).all(), strange
+
+
+@pytest.mark.parametrize("scale", [np.inf, -np.inf, np.nan], ids=str)
+@pytest.mark.parametrize("form", ["iq2_xs", "iq3_xxs", "tq1_0", "tq2_0", *OF_ODD])
+def test_scales_that_are_not_finite_make_what_they_make_of_unpacked_weights(form: str, scale: float) -> None:
+    """Where integers would get an offset, weights with infinities are unpacked: both cancel to what is no number."""
+    packed = blocks(form, 9, 2)
+    put_half(form, packed[4, 1], scale)
+    model, _ = product(form, packed, "S,512,f32")
+    plan = CpuPlan(model, OWN)
+    assert any(isinstance(one, BlockMatMulPlan) for one in kernels(plan)) == (
+        form not in OF_ODD or bool(np.isnan(scale))
+    )
+    x = np.random.default_rng(4).standard_normal((FEW_ROWS + 1, 512)).astype("f4")
+    with np.errstate(invalid="ignore"):
+        w = numbers(form, packed)
+        wanted = (x[:, None, :] * w[4:5]).sum(axis=2)[:, 0]
+    for rows in (1, 3, FEW_ROWS + 1):
+        found = plan.spawn().run([x[:rows]])[0]
+        np.testing.assert_array_equal(found[:, 4], wanted[:rows])
+        assert_near(np.delete(found, 4, 1), x[:rows], np.delete(w, 4, 0))
+
+
+@pytest.mark.parametrize("form", OF_ODD)
+def test_infinite_rows_meet_offsets_that_files_do_not_have(form: str) -> None:
+    packed = blocks(form, 9, 2)
+    model, _ = product(form, packed, "S,512,f32")
+    plan, w = CpuPlan(model, OWN), numbers(form, packed)
+    for rows in (1, 3, FEW_ROWS + 1):
+        x = np.ones((rows, 512), "f4")
+        x[0, 300] = np.inf
+        found = plan.spawn().run([x])[0]
+        np.testing.assert_array_equal(found[0], np.inf * np.sign(w[:, 300]))
+        assert_near(found[1:], x[1:], w)
 
 
 @pytest.mark.parametrize(("isa", "form"), EACH, ids=lambda one: one if isinstance(one, str) else one.name)
@@ -308,7 +373,7 @@ def test_few_rows_may_be_rounded_to_bytes(isa: Isa, form: str) -> None:
     for rows in ROWS:
         x = np.random.default_rng(rows).standard_normal((rows, depth)).astype("f4")
         x[:1, 32:64] = 0
-        rounded = as_bytes(x, 16 if form in OF_16 else 32) if is_rounded and rows < FEW_ROWS else x
+        rounded = as_bytes(x, SMALLEST.get(form, 32)) if is_rounded and rows < FEW_ROWS else x
         assert_near(plan.spawn().run([x])[0], rounded, numbers(form, packed))
 
 

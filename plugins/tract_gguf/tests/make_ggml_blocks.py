@@ -1,8 +1,8 @@
 """Writes ``ggml_blocks.npz``: numbers as llama.cpp's own library puts them into blocks, and takes them out again.
 
-Run ``python make_ggml_blocks.py LIBRARY``, with the path of ``libggml-base.so`` of ggml 0.25.3. The formats of K and IQ
-cannot be written by the package ``gguf``; what trained weights look like there, with scales that were searched for, is
-not what random bytes look like.
+Run ``python make_ggml_blocks.py LIBRARY``, with the path of ``libggml-base.so`` of ggml 0.25.3. The package ``gguf``
+cannot write the formats of K and IQ, nor NVFP4; what trained weights look like there, with scales that were searched
+for, is not what random bytes look like.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
 FILE: Final = Path(__file__).with_name("ggml_blocks.npz")
 _PLAIN: Final = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")
-NAMES: Final = (*_PLAIN, "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4")
+_NESTED: Final = ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
+_GROUPED: Final = ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S")
+NAMES: Final = (*_PLAIN, *_NESTED, "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4", *_GROUPED, "TQ1_0", "TQ2_0")
 ROWS, LENGTH = 6, 512
 
 
@@ -33,7 +35,7 @@ def numbers() -> np.ndarray:
 def main() -> None:
     library = ctypes.CDLL(sys.argv[1])
     library.ggml_quantize_chunk.restype = ctypes.c_size_t
-    weights = numbers()
+    weights, importance = numbers(), np.random.default_rng(8).uniform(0.5, 2, LENGTH).astype(np.float32)
     found = {"numbers": weights}
     for name in NAMES:
         kind = GGMLQuantizationType[name]
@@ -41,7 +43,8 @@ def main() -> None:
         packed = np.zeros((ROWS, LENGTH // length, size), np.uint8)
         pointers = [ctypes.c_void_p(one.ctypes.data) for one in (weights, packed)]
         sizes = [ctypes.c_int64(one) for one in (0, ROWS, LENGTH)]
-        written = library.ggml_quantize_chunk(ctypes.c_int(kind.value), *pointers, *sizes, ctypes.c_void_p(None))
+        matters = ctypes.c_void_p(importance.ctypes.data if name in _GROUPED else None)
+        written = library.ggml_quantize_chunk(ctypes.c_int(kind.value), *pointers, *sizes, matters)
         assert written == packed.nbytes
         again = np.zeros_like(weights)
         take_out = getattr(library, f"dequantize_row_{name.lower().replace('_k', '_K')}")

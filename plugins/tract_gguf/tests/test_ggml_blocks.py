@@ -23,7 +23,7 @@ EVERY = [name.lower() for name in NAMES]
 def test_numbers_come_out_to_the_bit(name: str) -> None:
     packed = KEPT[name]
     found = FORMATS[name].decode(packed.reshape(-1, packed.shape[-1]))
-    np.testing.assert_array_equal(found.reshape(ROWS, LENGTH), KEPT[f"{name} again"])
+    np.testing.assert_array_equal(found.reshape(ROWS, LENGTH).view(np.uint32), KEPT[f"{name} again"].view(np.uint32))
 
 
 @pytest.mark.parametrize("rounded", [False, True])

@@ -19,7 +19,10 @@ from tract_core.errors import CorruptModel, ModelError, Unsupported
 BOUND = 1e-5
 """How far logits are from those in f64, of the largest of them: f32 sums some hundred products a layer."""
 
-ALL = "F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL MXFP4 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS"
+ALL = """
+    F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL MXFP4 NVFP4 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS
+    IQ1_S IQ1_M IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S TQ1_0 TQ2_0
+"""
 KINDS = [Type[name] for name in ALL.split()]
 
 WIDE = {"embedding_length": 256, "feed_forward_length": 256}
@@ -75,12 +78,22 @@ def test_texts_of_different_lengths_side_by_side(architecture, runtime, tmp_path
             assert np.abs(rows - wanted[text, end - len(part.tokens) : end]).max() < BOUND * np.abs(wanted).max()
 
 
-@pytest.mark.parametrize(("runtime", "kinds"), [("reference", KINDS), ("cpu", [Type.Q4_0, Type.Q4_K, Type.F16])])
+@pytest.mark.parametrize(
+    ("runtime", "kinds"), [("reference", KINDS), ("cpu", [Type.Q4_0, Type.Q4_K, Type.F16, Type.IQ1_M])]
+)
 def test_each_format_of_weights(runtime, kinds, tmp_path) -> None:
     """Each matrix of a network has another one. What `cpu` makes of each is tested there."""
-    path = write_network(tmp_path / "m.gguf", kinds=kinds, said=WIDE)
+    path = write_network(tmp_path / "m.gguf", kinds=kinds, said={**WIDE, "block_count": 4})
     assert {one.kind.upper() for one in tract_gguf.read(path).tensors.values()} == {"F32", *(one.name for one in kinds)}
     check(path, runtime)
+
+
+def test_scales_beside_matrices_are_not_overlooked(tmp_path) -> None:
+    """As networks in NVFP4 may have them."""
+    scale = {"blk.0.attn_q.scale": np.full(1, 0.5, np.float32)}
+    path = write_network(tmp_path / "m.gguf", kinds=[Type.NVFP4], said=WIDE, beside=scale)
+    with pytest.raises(Unsupported, match=r"nothing reads the weights blk\.0\.attn_q\.scale"):
+        tract_gguf.load(path)
 
 
 SCALINGS = {

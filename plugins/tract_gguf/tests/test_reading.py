@@ -89,7 +89,25 @@ def test_bytes_that_are_no_text_are_kept() -> None:
 
 
 PLAIN = {"F32": np.float32, "F16": np.float16, "F64": np.float64, "I8": np.int8, "I16": np.int16, "I32": np.int32}
-BLOCKS = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"]
+BLOCKS = [
+    *(
+        "Q4_0",
+        "Q4_1",
+        "Q5_0",
+        "Q5_1",
+        "Q8_0",
+        "Q2_K",
+        "Q3_K",
+        "Q4_K",
+        "Q5_K",
+        "Q6_K",
+        "IQ4_NL",
+        "IQ4_XS",
+        "MXFP4",
+        "NVFP4",
+    ),
+    *("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0"),
+]
 
 
 def test_tensors_of_every_type_lie_in_the_file(tmp_path) -> None:
@@ -131,9 +149,9 @@ def test_the_second_version_is_read() -> None:
 
 
 def test_types_without_a_meaning_are_refused_when_they_are_looked_at() -> None:
-    tensor = read_file(file_of(infos=[info("w", [256], 16)], data=bytes(66))).tensors["w"]
-    assert (tensor.kind, tensor.shape) == ("iq2_xxs", (256,))
-    with pytest.raises(Unsupported, match=r"tensor 'w': its elements are of type iq2_xxs; known are .*q6_k"):
+    tensor = read_file(file_of(infos=[info("w", [256], 15)], data=bytes(292))).tensors["w"]
+    assert (tensor.kind, tensor.shape) == ("q8_k", (256,))
+    with pytest.raises(Unsupported, match=r"tensor 'w': its elements are of type q8_k; known are .*q6_k"):
         tensor.stored()
 
 

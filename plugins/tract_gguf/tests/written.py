@@ -181,8 +181,18 @@ _HALVES: Mapping[Type, tuple[int, ...]] = {
     Type.Q6_K: (208,),
     Type.IQ4_NL: (0,),
     Type.IQ4_XS: (0,),
+    **dict.fromkeys((Type.IQ1_S, Type.IQ2_XXS, Type.IQ2_XS, Type.IQ2_S, Type.IQ3_XXS, Type.IQ3_S), (0,)),
+    **dict.fromkeys((Type.IQ1_M, Type.NVFP4), ()),
 }
 """Where the scales in f16 of blocks are that the package does not make."""
+
+_SCALES: Mapping[Type, float] = {
+    **dict.fromkeys((Type.IQ4_NL, Type.Q2_K, Type.IQ2_XXS, Type.IQ2_XS, Type.IQ2_S), 2**-9),
+    **dict.fromkeys((Type.IQ3_XXS, Type.IQ3_S), 2**-11),
+    Type.Q5_K: 2**-15,
+    Type.IQ1_S: 2**-7,
+}
+"""These scales, where they are not 2**-14: with the largest codes they make numbers below 1."""
 
 
 def packed(array: np.ndarray, kind: Type, random: np.random.Generator) -> np.ndarray:
@@ -192,6 +202,9 @@ def packed(array: np.ndarray, kind: Type, random: np.random.Generator) -> np.nda
     length, size = gguf.GGML_QUANT_SIZES[kind]
     blocks = random.integers(0, 256, (*array.shape[:-1], array.shape[-1] // length, size), np.uint8)
     for place in _HALVES[kind]:
-        scale = {Type.IQ4_NL: 2**-9, Type.Q2_K: 2**-9, Type.Q5_K: 2**-15}.get(kind, 2**-14)
-        blocks[..., place : place + 2] = np.array([scale], "<f2").view(np.uint8)
+        blocks[..., place : place + 2] = np.array([_SCALES.get(kind, 2**-14)], "<f2").view(np.uint8)
+    if kind == Type.NVFP4:
+        blocks[..., :4] = blocks[..., :4] % 32  # below 0.13
+    if kind == Type.IQ1_M:
+        blocks[..., 49:56:2] = blocks[..., 49:56:2] & 15 | np.array([0, 0, 0, 32], np.uint8)  # 2**-7 in four parts
     return blocks.reshape(*array.shape[:-1], -1)

@@ -38,6 +38,24 @@ def _decode_mxfp4(blocks: Array) -> Array:
         return (_FLOATS[nibbles(blocks[:, 1:])] * scales).astype(np.float32)
 
 
+def _decode_nvfp4(blocks: Array) -> Array:
+    numbers = _FLOATS[nibbles(blocks[:, 4:].reshape(-1, 4, 8))]
+    return (numbers * scales_of_nvfp4(blocks)[:, :, None]).reshape(-1, NVFP4.length)
+
+
+def scales_of_nvfp4(blocks: Array) -> Array:
+    """Half the scales of blocks of NVFP4 [n, 36], in f32 [n, 4]: floats of 8 bits (e4m3fn), whose sign is of no effect.
+
+    The code 127, which is no number in that type, is 0 here, as it is in ggml.
+    """
+    codes = blocks[:, :4] & np.uint8(127)
+    exponents, digits = codes >> 3, codes & 7
+    scales = np.ldexp(
+        np.where(exponents, digits + 8, digits).astype(np.float32), np.maximum(exponents, 1) - np.int32(11)
+    )
+    return np.where(blocks[:, :4] == 127, np.float32(0), scales)
+
+
 IQ4_NL: Final = BlockFormat("iq4_nl", 32, 18, _decode_iq4_nl)
 """A scale in f16, and 32 codes of `LEVELS`."""
 
@@ -46,3 +64,6 @@ IQ4_XS: Final = BlockFormat("iq4_xs", 256, 136, _decode_iq4_xs)
 
 MXFP4: Final = BlockFormat("mxfp4", 32, 17, _decode_mxfp4)
 """A power of two as a byte, 127 more than its exponent, and 32 floats of 4 bits (OCP Microscaling Formats 1.0)."""
+
+NVFP4: Final = BlockFormat("nvfp4", 64, 36, _decode_nvfp4)
+"""Of each 16 elements a scale, a float of 8 bits (e4m3fn), and behind them 64 floats of 4 bits."""

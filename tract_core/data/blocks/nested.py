@@ -15,7 +15,7 @@ from tract_core.data.stored import Array
 LENGTH: Final = 256
 
 
-def _crumbs(packed: Array) -> Array:
+def crumbs(packed: Array) -> Array:
     """Integers of 2 bits, of bytes [n, 64] to [n, 256]: of each 32 bytes the lowest two bits, then the next."""
     planes = packed.reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None]
     return (planes & 3).reshape(-1, LENGTH)
@@ -31,7 +31,7 @@ def _pairs_of_32(packed: Array) -> Array:
     return nibbles(packed.reshape(-1, 4, 32)).reshape(-1, LENGTH)
 
 
-def _parts(numbers: Array, scales: Array, offsets: Array | None = None) -> Array:
+def in_parts(numbers: Array, scales: Array, offsets: Array | None = None) -> Array:
     """Integers [n, 256] times the scale of their part [n, parts], less its offset, in f32 [n, 256]."""
     parts = numbers.astype(np.float32).reshape(*scales.shape, LENGTH // scales.shape[1]) * scales[:, :, None]
     return (parts if offsets is None else parts - offsets[:, :, None]).reshape(-1, LENGTH)
@@ -40,14 +40,14 @@ def _parts(numbers: Array, scales: Array, offsets: Array | None = None) -> Array
 def _decode_q2_k(blocks: Array) -> Array:
     codes = blocks[:, :16]
     scales = halves(blocks, 80) * (codes & 15).astype(np.float32)
-    return _parts(_crumbs(blocks[:, 16:80]), scales, halves(blocks, 82) * (codes >> 4).astype(np.float32))
+    return in_parts(crumbs(blocks[:, 16:80]), scales, halves(blocks, 82) * (codes >> 4).astype(np.float32))
 
 
 def _decode_q3_k(blocks: Array) -> Array:
     codes = nibbles(blocks[:, 96:104]) | _crumbs_of_4(blocks[:, 104:108]) << 4
     scales = halves(blocks, 108) * (codes.astype(np.float32) - 32)
-    numbers = (_crumbs(blocks[:, 32:96]) | _high_bits(blocks[:, :32]) << 2).astype(np.float32) - 4
-    return _parts(numbers, scales)
+    numbers = (crumbs(blocks[:, 32:96]) | _high_bits(blocks[:, :32]) << 2).astype(np.float32) - 4
+    return in_parts(numbers, scales)
 
 
 def _crumbs_of_4(packed: Array) -> Array:
@@ -56,12 +56,12 @@ def _crumbs_of_4(packed: Array) -> Array:
 
 
 def _decode_q4_k(blocks: Array) -> Array:
-    return _parts(_pairs_of_32(blocks[:, 16:]), *_scales_and_offsets(blocks))
+    return in_parts(_pairs_of_32(blocks[:, 16:]), *_scales_and_offsets(blocks))
 
 
 def _decode_q5_k(blocks: Array) -> Array:
     numbers = _pairs_of_32(blocks[:, 48:]) | _high_bits(blocks[:, 16:48]) << 4
-    return _parts(numbers, *_scales_and_offsets(blocks))
+    return in_parts(numbers, *_scales_and_offsets(blocks))
 
 
 def _scales_and_offsets(blocks: Array) -> tuple[Array, Array]:
@@ -78,9 +78,9 @@ def _scales_and_offsets(blocks: Array) -> tuple[Array, Array]:
 
 def _decode_q6_k(blocks: Array) -> Array:
     low = nibbles(blocks[:, :128].reshape(-1, 2, 64)).reshape(-1, LENGTH)
-    numbers = (low | _crumbs(blocks[:, 128:192]) << 4).astype(np.float32) - 32
+    numbers = (low | crumbs(blocks[:, 128:192]) << 4).astype(np.float32) - 32
     codes = np.ascontiguousarray(blocks[:, 192:208]).view(np.int8)
-    return _parts(numbers, halves(blocks, 208) * codes.astype(np.float32))
+    return in_parts(numbers, halves(blocks, 208) * codes.astype(np.float32))
 
 
 Q2_K: Final = BlockFormat("q2_k", LENGTH, 84, _decode_q2_k)

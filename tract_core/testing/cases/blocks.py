@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.data.blocks import BF16, MXFP4, Q4_0, Q4_1, Q4_K, Q6_K, Q8_1, BlockFormat
+from tract_core.data.blocks import BF16, IQ1_M, IQ3_S, MXFP4, NVFP4, Q4_0, Q4_1, Q4_K, Q6_K, Q8_1, BlockFormat
+from tract_core.data.blocks.grids import grid
 from tract_core.ops.blocks import FORMATS, UnpackBlocks
 from tract_core.plugins.tables import Rows
 from tract_core.testing.case import CASES, Arg, Array, Case
@@ -138,10 +139,127 @@ def _of_iq4_xs(block: bytes) -> list[float]:
     return numbers
 
 
+_MAGNITUDES: Final = (0, 0.5, 1, 1.5, 2, 3, 4, 6)
+
+
 def _of_mxfp4(block: bytes) -> list[float]:
-    magnitudes = (0, 0.5, 1, 1.5, 2, 3, 4, 6)
     scale = 2.0 ** (block[0] - 127)
-    return [(-1 if code > 7 else 1) * magnitudes[code % 8] * scale for code in _nibbles(block[1:])]
+    return [(-1 if code > 7 else 1) * _MAGNITUDES[code % 8] * scale for code in _nibbles(block[1:])]
+
+
+def _of_nvfp4(block: bytes) -> list[float]:
+    numbers = list[float]()
+    for part in range(4):
+        exponent, digits = divmod(block[part] % 128, 8)
+        scale = 2.0 ** (exponent - 7) * (1 + digits / 8) if exponent else digits * 2.0**-9
+        codes = _nibbles(block[4 + 8 * part : 12 + 8 * part])
+        numbers += [(-1 if code > 7 else 1) * _MAGNITUDES[code % 8] * scale for code in codes]
+    return numbers
+
+
+def _of_tq1_0(block: bytes) -> list[float]:
+    """A byte times 3 to the power of five, in 256 parts and rounded down, is what its digits make."""
+    numbers = list[float]()
+    for first, last, count in ((0, 32, 5), (32, 48, 5), (48, 52, 4)):
+        for power in range(4, 4 - count, -1):
+            numbers += [byte * 243 // 256 // 3**power % 3 - 1 for byte in block[first:last]]
+    return [number * _half(block, 52) for number in numbers]
+
+
+def _of_tq2_0(block: bytes) -> list[float]:
+    return [(_plane(block, place, 2) - 1) * _half(block, 64) for place in range(256)]
+
+
+def _row(name: str, code: int) -> list[int]:
+    row: list[int] = grid(name)[code].tolist()
+    return row
+
+
+def _minus(magnitudes: Sequence[int], signs: int) -> list[int]:
+    return [-one if signs >> place & 1 else one for place, one in enumerate(magnitudes)]
+
+
+def _even(signs: int) -> int:
+    """Seven signs, and the one that makes the number of negative ones even."""
+    return signs + signs.bit_count() % 2 * 128
+
+
+def _word(block: bytes, place: int, size: int = 2) -> int:
+    return int.from_bytes(block[place : place + size], "little")
+
+
+def _nibble(packed: bytes, place: int) -> int:
+    return packed[place // 2] >> place % 2 * 4 & 15
+
+
+def _of_iq1_s(block: bytes) -> list[float]:
+    numbers = list[float]()
+    for group in range(32):
+        word = _word(block, 34 + group // 4 * 2)
+        scale, more = _half(block, 0) * (word // 4096 % 8 * 2 + 1), -1 / 8 if word >> 15 else 1 / 8
+        code = block[2 + group] + 256 * (word >> group % 4 * 3 & 7)
+        numbers += [scale * (one + more) for one in _row("iq1", code)]
+    return numbers
+
+
+def _of_iq1_m(block: bytes) -> list[float]:
+    words, numbers = [_word(block, place) for place in range(48, 56, 2)], list[float]()
+    parts = [word // 4096 for word in words]
+    (half,) = struct.unpack("<e", bytes([parts[0] + 16 * parts[1], parts[2] + 16 * parts[3]]))
+    for group in range(32):
+        high = _nibble(block[32:48], group)
+        scale, more = half * ((words[group // 8] >> group // 2 % 4 * 3 & 7) * 2 + 1), -1 / 8 if high > 7 else 1 / 8
+        numbers += [scale * (one + more) for one in _row("iq1", block[group] + 256 * (high % 8))]
+    return numbers
+
+
+def _of_iq2_xxs(block: bytes) -> list[float]:
+    numbers = list[float]()
+    for group in range(32):
+        place = 2 + group // 4 * 8
+        word = _word(block, place + 4, 4)
+        scale = _half(block, 0) * (word // 2**28 + 0.5) / 4
+        row = _row("iq2_xxs", block[place + group % 4])
+        numbers += [scale * one for one in _minus(row, _even(word >> 7 * (group % 4) & 127))]
+    return numbers
+
+
+def _of_iq2_xs(block: bytes) -> list[float]:
+    numbers = list[float]()
+    for group in range(32):
+        word = _word(block, 2 + 2 * group)
+        scale = _half(block, 0) * (_nibble(block[66:], group // 2) + 0.5) / 4
+        numbers += [scale * one for one in _minus(_row("iq2_xs", word % 512), _even(word // 512))]
+    return numbers
+
+
+def _of_iq2_s(block: bytes) -> list[float]:
+    numbers = list[float]()
+    for group in range(32):
+        code = block[2 + group] + 256 * (block[66 + group // 4] >> group % 4 * 2 & 3)
+        scale = _half(block, 0) * (_nibble(block[74:], group // 2) + 0.5) / 4
+        numbers += [scale * one for one in _minus(_row("iq2_s", code), block[34 + group])]
+    return numbers
+
+
+def _of_iq3_xxs(block: bytes) -> list[float]:
+    numbers = list[float]()
+    for pair in range(32):
+        word = _word(block, 66 + pair // 4 * 4, 4)
+        scale = _half(block, 0) * (word // 2**28 + 0.5) / 2
+        row = [*_row("iq3_xxs", block[2 + 2 * pair]), *_row("iq3_xxs", block[3 + 2 * pair])]
+        numbers += [scale * one for one in _minus(row, _even(word >> 7 * (pair % 4) & 127))]
+    return numbers
+
+
+def _of_iq3_s(block: bytes) -> list[float]:
+    numbers = list[float]()
+    for pair in range(32):
+        codes = [block[2 + group] + 256 * _bit(block[66:74], group) for group in (2 * pair, 2 * pair + 1)]
+        scale = _half(block, 0) * (_nibble(block[106:], pair // 4) * 2 + 1)
+        row = [*_row("iq3_s", codes[0]), *_row("iq3_s", codes[1])]
+        numbers += [scale * one for one in _minus(row, block[74 + pair])]
+    return numbers
 
 
 def _of_f16(block: bytes) -> list[float]:
@@ -167,18 +285,30 @@ _NUMBERS: Final = {
     "iq4_nl": _of_iq4_nl,
     "iq4_xs": _of_iq4_xs,
     "mxfp4": _of_mxfp4,
+    "nvfp4": _of_nvfp4,
+    "iq1_s": _of_iq1_s,
+    "iq1_m": _of_iq1_m,
+    "iq2_xxs": _of_iq2_xxs,
+    "iq2_xs": _of_iq2_xs,
+    "iq2_s": _of_iq2_s,
+    "iq3_xxs": _of_iq3_xxs,
+    "iq3_s": _of_iq3_s,
+    "tq1_0": _of_tq1_0,
+    "tq2_0": _of_tq2_0,
     "f16": _of_f16,
     "bf16": _of_bf16,
 }
 
 _HALVES: Final[Mapping[str, Sequence[int]]] = {
     **dict.fromkeys(("q4_0", "q5_0", "q8_0", "iq4_nl", "iq4_xs", "f16"), (0,)),
+    **dict.fromkeys(("iq1_s", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s"), (0,)),
     **dict.fromkeys(("q4_1", "q5_1", "q8_1", "q4_k", "q5_k"), (0, 2)),
     "q2_k": (80, 82),
     "q3_k": (108,),
     "q6_k": (208,),
-    "mxfp4": (),
-    "bf16": (),
+    "tq1_0": (52,),
+    "tq2_0": (64,),
+    **dict.fromkeys(("mxfp4", "nvfp4", "iq1_m", "bf16"), ()),
 }
 """Where the numbers in f16 of a block begin."""
 
@@ -190,6 +320,11 @@ def _packed(form: BlockFormat, seed: int, shape: tuple[int, ...]) -> Array:
         packed[..., place + 1] = packed[..., place + 1] & 0x83 | 0x2C
     if form is MXFP4:
         packed[..., 0] = packed[..., 0] % 8 + 120
+    if form is NVFP4:
+        packed[..., :4] = packed[..., :4] % 48  # below 0.5, some of them tiny
+    if form is IQ1_M:  # the four highest bits of words
+        packed[..., 55] = packed[..., 55] & 0x8F | 0x20
+        packed[..., 53] = packed[..., 53] & 0x3F | 0x80
     if form is BF16:
         packed[..., 1] = packed[..., 1] & 0x81 | 0x3E
     return packed
@@ -213,5 +348,7 @@ ROWS.add(
         _blocks_case(Q4_1, "0,4", (0, 4)),
         _blocks_case(Q4_K, "2,B,1", (2, 3, 1), DatumType.F16),
         _blocks_case(Q6_K, "0,4", (0, 4)),
+        _blocks_case(IQ3_S, "0,4", (0, 4)),
+        _blocks_case(IQ1_M, "2,B,1", (2, 3, 1), DatumType.F16),
     ],
 )

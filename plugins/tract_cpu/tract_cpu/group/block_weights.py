@@ -10,17 +10,19 @@ from tract_llvm.language.types import F16, F32, I8, U8, ElementType
 
 from tract_core.compile.products import ProductAxes, is_product_of_two, stretched_shapes
 from tract_core.data import DatumType
-from tract_core.data.blocks.coded import FLOATS, LEVELS
+from tract_core.data.blocks.coded import FLOATS, LEVELS, scales_of_nvfp4
+from tract_core.data.blocks.ternary import digits
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.model.typed_graph import TypedNode
-from tract_core.ops.blocks import UnpackBlocks
+from tract_core.ops.blocks import FORMATS, UnpackBlocks
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather
 from tract_core.ops.indexed_matmul import IndexedMatMul
 from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
+from tract_cpu.group.grouped_blocks import GROUPED, SCALES_OF_OFFSETS
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.start import GROUPS, Start
 from tract_cpu.kernels.in_blocks.weights import BlockForm
@@ -108,7 +110,7 @@ def blocks_of_files(op: UnpackBlocks, packed: Array) -> BlockWeights | NarrowWei
     def part(first: int, last: int) -> BlockParts:
         return parts(np.ascontiguousarray(rows[first:last]))
 
-    return BlockWeights(form, columns, blocks * form.length * form.over, packed, part, len(rows) // columns)
+    return BlockWeights(form, columns, blocks * FORMATS[op.form].length, packed, part, len(rows) // columns)
 
 
 def _halves(blocks: Array, start: int) -> Array:
@@ -216,8 +218,29 @@ def _mxfp4(blocks: Array) -> BlockParts:
     return BlockParts(_FLOATS[_nibbles(blocks, 1)], (scales,))
 
 
+def _nvfp4(blocks: Array) -> BlockParts:
+    """Twice the numbers, so half the scales: f16 holds each of them."""
+    scales = scales_of_nvfp4(blocks.reshape(-1, blocks.shape[-1])).reshape(len(blocks), -1)
+    return BlockParts(_FLOATS[_nibbles(blocks, 4, 16)] + np.uint8(_CENTRE), (scales,))
+
+
+def _tq1_0(blocks: Array) -> BlockParts:
+    found = digits(blocks.reshape(-1, blocks.shape[-1])[:, :52]).reshape(len(blocks), -1)
+    return BlockParts(found - np.uint8(1), (_halves(blocks, 52),))
+
+
+def _tq2_0(blocks: Array) -> BlockParts:
+    return BlockParts(_crumbs(blocks[..., :64]), (_halves(blocks, 64),))
+
+
 def _has_infinities(form: str, blocks: Array) -> bool:
-    """Whether numbers may be infinite: infinities cancel to what is no number, which sums of codes do not show."""
+    """Whether numbers may be infinite: infinities cancel to what is no number, which sums of codes do not show.
+
+    So do infinite offsets that files do not have.
+    """
+    scales = SCALES_OF_OFFSETS.get(form)
+    if scales is not None:
+        return bool(np.isinf(scales(blocks)).any())
     return form == "mxfp4" and int(blocks[..., 0].max()) > _MXFP4_LARGEST
 
 
@@ -251,6 +274,10 @@ _OF_FILES: Final[Mapping[str, tuple[BlockForm, Callable[[Array], BlockParts]]]] 
     "iq4_nl": (BlockForm(8, 128, 32, F16), _iq4_nl),
     "iq4_xs": (BlockForm(8, 128, 32, I8, None, 8, F16), _iq4_xs),
     "mxfp4": (BlockForm(5, _CENTRE, 32, F32), _mxfp4),
+    "nvfp4": (BlockForm(6, 2 * _CENTRE, 16, F16), _nvfp4),
+    "tq1_0": (BlockForm(2, 2, 256, F16), _tq1_0),
+    "tq2_0": (BlockForm(2, 1, 256, F16), _tq2_0),
+    **GROUPED,
 }
 """By the name of a format: its form, and what takes blocks [columns, blocks, bytes] apart."""
 

@@ -69,6 +69,7 @@ _KINDS: Final = {
     34: Storage("tq1_0", 256, 54),
     35: Storage("tq2_0", 256, 66),
     39: Storage("mxfp4", 32, 17),
+    40: Storage("nvfp4", 64, 36),
 }
 """``enum ggml_type`` of ggml.h, by code; those that were removed from there are not here."""
 

@@ -7,6 +7,8 @@ words, one for each column. Where scales are integers, some blocks together have
 A word of 32 bits has some bits of a few neighbours along the summed axis. Its bytes have those of the first four
 neighbours, from the lowest bits on, then those of the next four, and so on: so bytes come out of it as easily as single
 codes. Codes of five or six bits are in two planes: words with four bits of each, and words with the rest.
+
+Codes of four bits may stand for integers of eight, which a few operations make of four of them at once.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from tract_llvm.language.buffers import Buffer
-from tract_llvm.language.types import F32, I32, U32, ElementType
+from tract_llvm.language.types import F32, I32, U8, U32, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
@@ -41,6 +43,7 @@ class BlockForm:
 
     Codes of one plane whose centre is the middle are kept as integers with a sign. ``floats``: whether codes are not
     integers, but finite floats of 8 bits of the type e4m3fn; the centre is 0 then.
+    ``spread``: whether codes of 4 bits stand for integers of 8, as `_spread` makes them; the centre is one of these.
     """
 
     bits: int
@@ -51,6 +54,7 @@ class BlockForm:
     over: int = 1
     top: ElementType = F32
     floats: bool = False
+    spread: bool = False
 
     @property
     def signed(self) -> bool:
@@ -100,6 +104,8 @@ class BlockForm:
     @property
     def power(self) -> int:
         """Codes come out of words times two to the power of this: those with a sign lie at the upper end."""
+        if self.spread:
+            return WORD - U8.bits
         return WORD - self.bits if self.signed else 0
 
     def code(self, words: Sequence[Value], number: int) -> Value:
@@ -107,10 +113,11 @@ class BlockForm:
 
         ``words``: those of the unit, plane by plane. The result has 32 bits, of which every processor makes f32.
         """
+        if self.spread:
+            four = self.group(words, number // GROUP).bits(U32) + (128 - self.centre) * _EACH_BYTE
+            return _at_upper_end(four ^ 128 * _EACH_BYTE, 8 * (number % GROUP), U8.bits)
         if self.signed:
-            word, place = words[0], place_of(number, self.bits)
-            high = word << (WORD - self.bits - place) if place < WORD - self.bits else word
-            return (high & (_ones(self.bits) << (WORD - self.bits)) if place else high).bits(I32)
+            return _at_upper_end(words[0], place_of(number, self.bits), self.bits)
         parts = list[Value]()
         for bits, own in self._by_plane(words):
             each = WORD // bits
@@ -137,6 +144,8 @@ class BlockForm:
             word, place = own[number // each], bits * (number % each)
             parts.append((word >> place if place else word) & _ones(bits) * _EACH_BYTE)
         found = self._joined(parts)
+        if self.spread:
+            return _spread(found).bits(I32)
         return (found ^ self.centre * _EACH_BYTE if self.signed else found).bits(I32)
 
     def _by_plane(self, words: Sequence[Value]) -> Iterator[tuple[int, Sequence[Value]]]:
@@ -164,6 +173,21 @@ _OF_F32: Final = 1 << 31 | 0x7F << 20
 
 def _ones(bits: int) -> int:
     return (1 << bits) - 1
+
+
+def _at_upper_end(word: Value, place: int, bits: int) -> Value:
+    """The code at that bit of a word, with its sign, times two to the power of all bits that it has not."""
+    high = word << (WORD - bits - place) if place < WORD - bits else word
+    return (high & (_ones(bits) << (WORD - bits)) if place else high).bits(I32)
+
+
+def _spread(codes: Value) -> Value:
+    """Of each byte of words, up to 15: 17 times the lower three bits, which are up to 5, and 1 for the fourth bit.
+
+    Less 43, these are the integers of ggml's IQ2: 8, 25 and 43, with either sign.
+    """
+    steps = codes & 7 * _EACH_BYTE
+    return (steps | steps << 4) + (codes >> 3 & _EACH_BYTE)
 
 
 def place_of(number: int, bits: int) -> int:
