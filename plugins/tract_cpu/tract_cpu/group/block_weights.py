@@ -25,8 +25,9 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.group.grouped_blocks import GROUPED, SCALES_OF_OFFSETS
 from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.start import GROUPS, Start
+from tract_cpu.kernels.in_blocks.lay import CodePlane, CodesForm
 from tract_cpu.kernels.in_blocks.weights import BlockForm
-from tract_cpu.program.block_weights import BlockParts, BlockWeights, NarrowWeights
+from tract_cpu.program.block_weights import BlockParts, BlockWeights, NarrowWeights, StoredCodes
 from tract_cpu.table import BLOCKS
 
 ROWS = Rows()
@@ -114,7 +115,7 @@ def blocks_of_files(op: UnpackBlocks, packed: Array) -> BlockWeights | NarrowWei
 
 
 def _halves(blocks: Array, start: int) -> Array:
-    return np.ascontiguousarray(blocks[..., start : start + 2]).view("<f2")[..., 0]
+    return blocks.view("<f2")[..., start // 2]  # of blocks of an even number of bytes, as all are that have such
 
 
 def _nibbles(blocks: Array, start: int, length: int = 32) -> Array:
@@ -132,34 +133,32 @@ def _crumbs(packed: Array, length: int = 32) -> Array:
     return (runs >> np.arange(0, 8, 2, dtype=np.uint8)[:, None] & 3).reshape(len(packed), -1)
 
 
-def _fifth_bits(blocks: Array, start: int) -> Array:
-    """A bit of each code of blocks of 32, as the fifth one."""
-    bits = np.unpackbits(np.ascontiguousarray(blocks[..., start : start + 4]), axis=-1, bitorder="little")
-    return bits.reshape(len(blocks), -1) << 4
-
-
 def _q4_0(blocks: Array) -> BlockParts:
-    return BlockParts(_nibbles(blocks, 2) ^ np.uint8(8), (_halves(blocks, 0),))  # 8 less, as four bits
+    codes = CodesForm(32, 18, (CodePlane(2, 4, 16),), plus=8)  # 8 less, as four bits
+    return BlockParts(StoredCodes(codes, blocks), (_halves(blocks, 0),))
 
 
 def _q4_1(blocks: Array) -> BlockParts:
-    return BlockParts(_nibbles(blocks, 4), (_halves(blocks, 0), _halves(blocks, 2)))
+    codes = CodesForm(32, 20, (CodePlane(4, 4, 16),))
+    return BlockParts(StoredCodes(codes, blocks), (_halves(blocks, 0), _halves(blocks, 2)))
 
 
 def _q5_0(blocks: Array) -> BlockParts:
-    return BlockParts(_nibbles(blocks, 6) | _fifth_bits(blocks, 2), (_halves(blocks, 0),))
+    codes = CodesForm(32, 22, (CodePlane(6, 4, 16), CodePlane(2, 1, 1)))
+    return BlockParts(StoredCodes(codes, blocks), (_halves(blocks, 0),))
 
 
 def _q5_1(blocks: Array) -> BlockParts:
-    return BlockParts(_nibbles(blocks, 8) | _fifth_bits(blocks, 4), (_halves(blocks, 0), _halves(blocks, 2)))
+    codes = CodesForm(32, 24, (CodePlane(8, 4, 16), CodePlane(4, 1, 1)))
+    return BlockParts(StoredCodes(codes, blocks), (_halves(blocks, 0), _halves(blocks, 2)))
 
 
 def _q8_0(blocks: Array) -> BlockParts:
-    return BlockParts(blocks[..., 2:].reshape(len(blocks), -1), (_halves(blocks, 0),))
+    return BlockParts(StoredCodes(CodesForm(32, 34, (CodePlane(2, 8, 32),)), blocks), (_halves(blocks, 0),))
 
 
 def _q8_1(blocks: Array) -> BlockParts:
-    return BlockParts(blocks[..., 4:].reshape(len(blocks), -1), (_halves(blocks, 0),))
+    return BlockParts(StoredCodes(CodesForm(32, 36, (CodePlane(4, 8, 32),)), blocks), (_halves(blocks, 0),))
 
 
 def _small_scales(blocks: Array, start: int) -> tuple[Array, Array]:
@@ -170,58 +169,56 @@ def _small_scales(blocks: Array, start: int) -> tuple[Array, Array]:
     return scales.reshape(len(blocks), -1), minima.reshape(len(blocks), -1)
 
 
-def _high_bits(packed: Array) -> Array:
-    """A bit of each of 256 codes: bit ``k`` of 32 bytes is that of the ``k``-th 32 codes."""
-    bits = packed[..., None] >> np.arange(8, dtype=np.uint8) & 1
-    return np.moveaxis(bits, -1, -2).reshape(len(packed), -1)
-
-
 def _q2_k(blocks: Array) -> BlockParts:
     both = blocks[..., :16].reshape(len(blocks), -1)
-    return BlockParts(_crumbs(blocks[..., 16:80]), (both & 15, both >> 4), (_halves(blocks, 80), -_halves(blocks, 82)))
+    codes = StoredCodes(CodesForm(256, 84, (CodePlane(16, 2, 32),)), blocks)
+    return BlockParts(codes, (both & 15, both >> 4), (_halves(blocks, 80), -_halves(blocks, 82)))
 
 
 def _q3_k(blocks: Array) -> BlockParts:
-    codes = _crumbs(blocks[..., 32:96]) | _high_bits(blocks[..., :32]) << 2
+    codes = CodesForm(256, 110, (CodePlane(32, 2, 32), CodePlane(0, 1, 32)), plus=12)  # 4 less, as four bits
     scales = _nibbles(blocks[..., :104], 96, 16) | _crumbs(blocks[..., 104:108], 4) << 4
-    return BlockParts(codes - np.uint8(4), (scales.astype(np.int8) - 32,), (_halves(blocks, 108),))
+    return BlockParts(StoredCodes(codes, blocks), (scales.astype(np.int8) - 32,), (_halves(blocks, 108),))
 
 
 def _q4_k(blocks: Array) -> BlockParts:
-    codes = _nibbles(blocks, 16, 64)
+    codes = StoredCodes(CodesForm(256, 144, (CodePlane(16, 4, 32),)), blocks)
     return BlockParts(codes, _small_scales(blocks, 4), (_halves(blocks, 0), -_halves(blocks, 2)))
 
 
 def _q5_k(blocks: Array) -> BlockParts:
-    codes = _nibbles(blocks, 48, 64) | _high_bits(blocks[..., 16:48]) << 4
+    codes = StoredCodes(CodesForm(256, 176, (CodePlane(48, 4, 32), CodePlane(16, 1, 32))), blocks)
     return BlockParts(codes, _small_scales(blocks, 4), (_halves(blocks, 0), -_halves(blocks, 2)))
 
 
 def _q6_k(blocks: Array) -> BlockParts:
-    codes = _nibbles(blocks[..., :128], 0, 128) | _crumbs(blocks[..., 128:192]) << 4
+    codes = StoredCodes(CodesForm(256, 210, (CodePlane(0, 4, 64), CodePlane(128, 2, 32))), blocks)
     scales = np.ascontiguousarray(blocks[..., 192:208]).view(np.int8).reshape(len(blocks), -1)
     return BlockParts(codes, (scales,), (_halves(blocks, 208),))
 
 
 def _iq4_nl(blocks: Array) -> BlockParts:
-    return BlockParts(_LEVELS[_nibbles(blocks, 2)], (_halves(blocks, 0),))
+    codes = CodesForm(32, 18, (CodePlane(2, 4, 16),), levels=_LEVELS)
+    return BlockParts(StoredCodes(codes, blocks), (_halves(blocks, 0),))
 
 
 def _iq4_xs(blocks: Array) -> BlockParts:
     scales = _nibbles(blocks[..., :8], 4, 2) | _crumbs(blocks[..., 2:4], 1) << 4
-    return BlockParts(_LEVELS[_nibbles(blocks, 8)], (scales.astype(np.int8) - 32,), (_halves(blocks, 0),))
+    codes = CodesForm(256, 136, (CodePlane(8, 4, 16),), levels=_LEVELS)
+    return BlockParts(StoredCodes(codes, blocks), (scales.astype(np.int8) - 32,), (_halves(blocks, 0),))
 
 
 def _mxfp4(blocks: Array) -> BlockParts:
     """Twice the numbers, so half the scales: f32 holds each of these powers of two."""
     scales = np.ldexp(np.float32(1), blocks[..., 0].astype(np.int32) - 128)
-    return BlockParts(_FLOATS[_nibbles(blocks, 1)], (scales,))
+    return BlockParts(StoredCodes(CodesForm(32, 17, (CodePlane(1, 4, 16),), levels=_FLOATS), blocks), (scales,))
 
 
 def _nvfp4(blocks: Array) -> BlockParts:
     """Twice the numbers, so half the scales: f16 holds each of them."""
     scales = scales_of_nvfp4(blocks.reshape(-1, blocks.shape[-1])).reshape(len(blocks), -1)
-    return BlockParts(_FLOATS[_nibbles(blocks, 4, 16)] + np.uint8(_CENTRE), (scales,))
+    codes = CodesForm(64, 36, (CodePlane(4, 4, 8),), levels=tuple(one + _CENTRE for one in _FLOATS))
+    return BlockParts(StoredCodes(codes, blocks), (scales,))
 
 
 def _tq1_0(blocks: Array) -> BlockParts:
@@ -230,7 +227,7 @@ def _tq1_0(blocks: Array) -> BlockParts:
 
 
 def _tq2_0(blocks: Array) -> BlockParts:
-    return BlockParts(_crumbs(blocks[..., :64]), (_halves(blocks, 64),))
+    return BlockParts(StoredCodes(CodesForm(256, 66, (CodePlane(0, 2, 32),)), blocks), (_halves(blocks, 64),))
 
 
 def _has_infinities(form: str, blocks: Array) -> bool:
@@ -244,13 +241,13 @@ def _has_infinities(form: str, blocks: Array) -> bool:
     return form == "mxfp4" and int(blocks[..., 0].max()) > _MXFP4_LARGEST
 
 
-_LEVELS: Final = np.array(LEVELS, np.int8)
+_LEVELS: Final = tuple(level & 0xFF for level in LEVELS)
 """The integers that codes of IQ4 stand for, by the code: of 8 bits, with a sign."""
 
 _CENTRE: Final = 16
 """Added to the integers of MXFP4, up to 12, it makes integers of 5 bits without a sign."""
 
-_FLOATS: Final = np.array([one + _CENTRE for one in FLOATS], np.uint8)
+_FLOATS: Final = tuple(one + _CENTRE for one in FLOATS)
 """Such integers, by the code."""
 
 _MXFP4_LARGEST: Final = 252

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from ctypes import CFUNCTYPE, c_int64, c_void_p
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from tract_llvm.language.types import U8, ElementType, numpy_type
+from tract_llvm.isa import of_this_machine
+from tract_llvm.language.types import ElementType, numpy_type
+from tract_llvm.objects.library import library_of
 
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_cpu.aligned import lasting
-from tract_cpu.kernels.in_blocks.weights import GROUP, WORD, BlockForm, place_of
+from tract_cpu.kernels.code import code_of
+from tract_cpu.kernels.in_blocks.lay import CodesForm, LayCodesPlan
+from tract_cpu.kernels.in_blocks.weights import BlockForm
+from tract_cpu.program.arguments import arguments
 
 _AT_ONCE: Final = 1 << 22
 """How many codes are taken apart at once, at the most: each takes a byte meanwhile."""
 
 
+class StoredCodes(NamedTuple):
+    """Codes as files have them. ``blocks``: bytes [columns, blocks, bytes of a block], in which ``form`` finds them."""
+
+    form: CodesForm
+    blocks: Array
+
+
 class BlockParts(NamedTuple):
     """What some columns of weights are made of.
 
-    ``codes``: of 8 bits [columns, depth], of which as many of the lowest count as the form says; ``heads``: scales
-    [columns, blocks], and offsets if there are such; ``tops``: what some blocks have in common, likewise.
+    ``codes``: of 8 bits [columns, depth], of which as many of the lowest count as the form says, or as they are stored;
+    ``heads``: scales [columns, blocks], and offsets if there are such; ``tops``: what some blocks have in common,
+    likewise.
     """
 
-    codes: Array
+    codes: Array | StoredCodes
     heads: tuple[Array, ...]
     tops: tuple[Array, ...] = ()
 
@@ -73,43 +88,55 @@ def in_block_panels(weights: BlockWeights, width: int) -> Array:
 
 def _lay(weights: BlockWeights, width: int, columns: range, made: Array) -> None:
     """Panels of some columns, one after the other."""
-    form, count = weights.form, len(made)
+    count = len(made)
     step = max(_AT_ONCE // max(weights.depth * width, 1), 1)
     for first in range(0, count, step):
         last = min(first + step, count)
         mine = columns[first * width : last * width]
         parts = weights.parts(mine.start, mine.stop)
-        kinds = [form.scale] if form.offset is None else [form.scale, form.offset]
-        heads = [_line(one, width, kind) for one, kind in zip(parts.heads, kinds, strict=True)]
-        blocks = np.concatenate([*heads, _lines(_words(parts.codes, form), width, heads[0].shape[1])], axis=2)
-        blocks = blocks.reshape(last - first, made.shape[1], form.over * blocks.shape[2])
-        tops = [_line(one, width, form.top) for one in parts.tops]
-        np.concatenate([*tops, blocks], axis=2, out=made[first:last])
+        _lay_heads(weights.form, width, parts, made[first:last])
+        _lay_codes(weights.form, width, parts.codes, made[first:last])
+
+
+def _lay_heads(form: BlockForm, width: int, parts: BlockParts, made: Array) -> None:
+    """Scales and offsets, in front of the codes of their blocks, and those that some blocks have in common."""
+    kinds = [form.scale] if form.offset is None else [form.scale, form.offset]
+    heads = [_line(one, width, kind) for one, kind in zip(parts.heads, kinds, strict=True)]
+    above, panels = width * form.above, made.reshape(*made.shape[:2], -1)
+    blocks = panels[..., above:].reshape(*made.shape[:2], form.over, width * form.size)
+    place = 0
+    for one in heads:
+        blocks[..., place : place + one.shape[-1]] = one.reshape(*blocks.shape[:3], -1)
+        place += one.shape[-1]
+    place = 0
+    for one in (_line(top, width, form.top) for top in parts.tops):
+        panels[..., place : place + one.shape[-1]] = one
+        place += one.shape[-1]
+
+
+def _lay_codes(form: BlockForm, width: int, codes: Array | StoredCodes, made: Array) -> None:
+    """Codes as words, by native code of this machine."""
+    if not isinstance(codes, StoredCodes):
+        plain = np.ascontiguousarray(codes).view(np.uint8)
+        codes = StoredCodes(CodesForm.plain(form.length), plain.reshape(len(plain), -1, form.length))
+    plan, (columns, blocks, _) = LayCodesPlan(codes.form, form, width), codes.blocks.shape
+    source = np.ascontiguousarray(codes.blocks)
+    places = {"source": source.ctypes.data, "panels": made.ctypes.data}
+    given = np.array(arguments(plan, columns=columns, blocks=blocks, **places), np.int64)
+    kernel: Any = CFUNCTYPE(None, c_void_p, c_int64, c_int64, c_void_p, c_void_p)(_address(plan))
+    kernel(given.ctypes.data, 0, len(made), None, None)
+
+
+@cache
+def _address(plan: LayCodesPlan) -> int:
+    isa = of_this_machine()[-1]
+    return library_of(isa).address(code_of(plan, isa))
 
 
 def _line(numbers: Array, width: int, element: ElementType) -> Array:
     """[columns, blocks] as bytes [panels, blocks, of a line]."""
-    return _lines(np.asarray(numbers, numpy_type(element)), width, numbers.shape[1])
-
-
-def _words(codes: Array, form: BlockForm) -> Array:
-    """[columns, depth] as words [columns, words], unit by unit, and in each plane by plane."""
-    columns, found, shift = len(codes), list[Array](), 0
-    for bits in form.planes:
-        each = WORD // bits
-        plane = codes.view(np.uint8) >> shift if shift else codes.view(np.uint8)
-        plane = plane if bits == U8.bits else plane & ((1 << bits) - 1)
-        groups = np.ascontiguousarray(plane).view("<u4").reshape(columns, -1, form.unit // each, each // GROUP)
-        words = groups[..., 0].copy()
-        for number in range(1, groups.shape[-1]):
-            words |= groups[..., number] << place_of(number * GROUP, bits)
-        found.append(words)
-        shift += bits
-    return found[0].reshape(columns, -1) if len(found) == 1 else np.concatenate(found, axis=2).reshape(columns, -1)
-
-
-def _lines(numbers: Array, width: int, blocks: int) -> Array:
-    """[columns, numbers] as bytes [panels, blocks, lines of them]."""
-    filled = np.pad(numbers, ((0, -len(numbers) % width), (0, 0)))
-    lines = filled.reshape(-1, width, blocks, numbers.shape[1] // blocks).transpose(0, 2, 3, 1)
-    return np.ascontiguousarray(lines).view(np.uint8).reshape(len(lines), blocks, -1)
+    filled = np.asarray(numbers, numpy_type(element))
+    if len(filled) % width:
+        filled = np.pad(filled, ((0, -len(filled) % width), (0, 0)))
+    lines = np.ascontiguousarray(filled.reshape(-1, width, numbers.shape[1]).swapaxes(1, 2))
+    return lines.view(np.uint8).reshape(*lines.shape[:2], -1)

@@ -36,6 +36,12 @@ Up to 16 texts that are written at the same time have such rows. From 8 rows on,
 TILES_AT_ONCE: Final = 32
 """For so many tiles of rows a panel is unpacked once: beside their products, that takes no time."""
 
+BYTES_AHEAD: Final = 4096
+"""How far behind a block memory is asked for: about what comes while memory answers. Panels follow each other.
+
+Processors do that by themselves, but not beyond the end of a page of theirs, as many bytes as this.
+"""
+
 _HEIGHTS: Final = (2, 1)
 """How many of few rows are multiplied at once: as many as registers hold sums of."""
 
@@ -246,7 +252,9 @@ class BlockProduct(ProductWriter):
                     yield step + one, found
 
     def _reader(self, panel: Buffer, block: Value) -> BlockReader:
-        return BlockReader(self.k, self._form, self.plan.tile, panel, block)
+        reader = BlockReader(self.k, self._form, self.plan.tile, panel, block)
+        reader.fetch(BYTES_AHEAD)
+        return reader
 
     def _is_finite(self, totals: list[list[Value]]) -> Value:
         """Whether all sums are: a number less itself is 0 then."""

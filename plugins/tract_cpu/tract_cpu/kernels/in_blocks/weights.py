@@ -21,6 +21,7 @@ from tract_llvm.language.types import F32, I32, U8, U32, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_cpu.caches import CACHE_LINE
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.sums import Tile
 
@@ -205,6 +206,11 @@ class BlockReader:
         self._above = panel.at(block // form.over * (columns * form.whole))
         self._memory = self._above.at(columns * form.above + block % form.over * (columns * form.size))
         self._starts: Sequence[Value | int] = range(0, columns, tile.lanes)
+
+    def fetch(self, ahead: int) -> None:
+        """Have as many bytes as the block has brought near, from so many behind it on."""
+        for line in range(0, self._form.size * self._columns, CACHE_LINE):
+            self._memory.prefetch(ahead + line)
 
     def of_column(self, column: Value) -> BlockReader:
         """The same block, of one column."""
