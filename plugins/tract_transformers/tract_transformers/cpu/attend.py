@@ -27,6 +27,7 @@ from tract_llvm.language.types import F32, I32, INDEX, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_transformers.cpu.store import memories
 
 MOST_VECTORS: Final = 8
 """Of a row of a tile."""
@@ -81,7 +82,7 @@ class PagedAttendPlan:
             *map(Size, ("tokens", "texts", "table", "heads")),
             Memory("queries", F32),
             Sizes("query", 4),
-            *(Memory(name, self.kept) for name in ("keys", "values")),
+            *memories(self.kept),
             *(Memory(name, INDEX) for name in ("positions", "begins", "pages")),
             Memory("result", F32),
             *([Memory("sinks", F32)] if self.sinks else []),
@@ -99,7 +100,8 @@ class PagedAttendPlan:
                 start = k.select(start > first, start, first)
                 with k.when(start < end):
                     table = taken.memory("pages").at(text * taken.size("table"))
-                    names = ("queries", "keys", "values", "positions", "result", *(["sinks"] if self.sinks else []))
+                    names = ["queries", "positions", "result", *(one.name for one in memories(self.kept))]
+                    names += ["sinks"] if self.sinks else []
                     places = {name: taken.memory(name) for name in names}
                     _Rows(self, k, places, taken.sizes("query"), heads).attend(table, task % heads, start, end)
 
@@ -134,7 +136,7 @@ class _Rows:
         with k.loop("page", last // plan.page + 1, first // plan.page) as number:
             before = number * plan.page
             there = k.smaller(last + 1 - before, plan.page)
-            keys, values = self._page(table[number], head)
+            keys, values, *self._scales = self._page(table[number], head)
             self._ahead = self._page(table[k.smaller(number + 1, last // plan.page)], head)
             self._tiles(rows, lambda row, height: self._score(keys, there, row, height))
             with k.loop("soft", rows) as row:
@@ -144,11 +146,12 @@ class _Rows:
         with k.loop("write", rows) as row:
             self._write(result, row)
 
-    def _page(self, number: Value, head: Value) -> tuple[Buffer, Buffer]:
-        """The keys and the values of a page and a head."""
+    def _page(self, number: Value, head: Value) -> list[Buffer]:
+        """The keys and the values of a page and a head, and their scales, if there are such."""
         plan, place = self.plan, number * self._heads + head
-        keys = self._places["keys"].at(place * (plan.depth * plan.page))
-        return keys, self._places["values"].at(place * (plan.page * plan.width))
+        sizes = (plan.depth * plan.page, plan.page * plan.width, plan.page, plan.page)
+        kinds = (one.name for one in memories(plan.kept))
+        return [self._places[name].at(place * size) for name, size in zip(kinds, sizes, strict=False)]
 
     def _bounds(self, tokens: Value) -> tuple[Value, Value]:
         """The first position that any of the tokens sees, and the last one."""
@@ -206,7 +209,8 @@ class _Rows:
 
             def add(d: Value, chain: int) -> None:
                 self._ahead[0].prefetch(d * plan.page + column)
-                columns = [keys.vector(d * plan.page + column + one * lanes, lanes) for one in range(vectors)]
+                places = [d * plan.page + column + one * lanes for one in range(vectors)]
+                columns = [k.convert(keys.vector(place, lanes), F32) for place in places]
                 for one, query in enumerate(queries):
                     sums.add(chain, one, query.splat(d, lanes), columns)
 
@@ -231,7 +235,8 @@ class _Rows:
 
         def add(key: Value, chain: int) -> None:
             self._ahead[1].prefetch(key * plan.width + column)
-            line = [values.vector(key * plan.width + column + one * lanes, lanes) for one in range(vectors)]
+            places = [key * plan.width + column + one * lanes for one in range(vectors)]
+            line = [k.convert(values.vector(place, lanes), F32) for place in places]
             for one in range(height):
                 sums.add(chain, one, self._scores.splat((row + one) * plan.page + key, lanes), line)
 
@@ -260,10 +265,11 @@ class _Rows:
         self._totals.put(row * lanes, total.times_plus(factor, self._powered(line, scores, base)))
 
     def _powered(self, line: Buffer, scores: Sequence[Value], base: Value) -> Value:
-        """Put powers in the place of scores. Returns their sums, by lanes."""
+        """Put powers in the place of scores, times the scales of values. Returns their sums, by lanes."""
         powers = [self.plan.powers.compute([one, base]) for one in scores]
-        for place, power in enumerate(powers):
-            line.put(place * self._lanes, power)
+        for number, power in enumerate(powers):
+            place = number * self._lanes
+            line.put(place, power * self._scales[1].vector(place, self._lanes) if self._scales else power)
         return reduce(lambda a, b: a + b, powers)
 
     def _masked(self, line: Buffer, limit: Value, place: int) -> Value:
@@ -273,6 +279,8 @@ class _Rows:
         """
         k, plan, lanes = self.k, self.plan, self._lanes
         score = line.vector(place, lanes) * plan.scale
+        if self._scales:
+            score = score * self._scales[0].vector(place, lanes)
         if plan.cap is not None and plan.bent is not None:
             score = plan.bent.compute([score * (1 / plan.cap)]) * plan.cap
         position = k.lanes(lanes, I32)

@@ -29,7 +29,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.registry import Registry
 from tract_core.plugins.tables import Rows
 from tract_transformers.cpu.attend import PagedAttendPlan
-from tract_transformers.cpu.store import PageCheckPlan, PageStorePlan
+from tract_transformers.cpu.store import PAGES, PageCheckPlan, PageStorePlan, memories
 from tract_transformers.ops.paged_attention import PagedAttention
 
 ROWS = Rows()
@@ -40,26 +40,30 @@ ROWS_AT_ONCE: Final = 48
 
 @frozen
 class KeptPages(Keeping):
-    """Keys [N,H,D,page] and values [N,H,page,V], these with zeros behind that fill vectors.
+    """Keys [N,H,D,page] and values [N,H,page,V], these with zeros behind that fill vectors, and scales.
 
     ``width``: V, without these.
     """
 
     width: int
 
-    def frozen(self, tensors: Sequence[Array]) -> tuple[Array, Array]:
+    def frozen(self, tensors: Sequence[Array]) -> tuple[Array, ...]:
         """As `PagedState` has them."""
-        keys, values = tensors
-        return keys.copy(), values[..., : self.width].copy()
+        return tuple(one.copy() for one in self._cut(tensors))
 
-    def thaw(self, frozen: tuple[Array, Array] | None, tensors: Sequence[Array]) -> None:
+    def thaw(self, frozen: tuple[Array, ...] | None, tensors: Sequence[Array]) -> None:
         """The pages that there were; there may be room for more."""
         if frozen is None:
             return
-        for held, memory in zip(frozen, (tensors[0], tensors[1][..., : self.width]), strict=True):
+        for held, memory in zip(frozen, self._cut(tensors), strict=True):
             if held.shape[1:] != memory.shape[1:] or len(held) > len(memory):
                 raise RunError(f"{held.shape} were kept in pages, this turn wants {memory.shape}")
             memory[: len(held)] = held
+
+    def _cut(self, tensors: Sequence[Array]) -> list[Array]:
+        """Without what fills vectors."""
+        keys, values, *scales = tensors
+        return [keys, values[..., : self.width], *scales]
 
 
 @ROWS.row(GROUPS, PagedAttention)
@@ -89,8 +93,11 @@ class _Pages:
         controls = map(self._lowering.contiguous, site.known_inputs()[3:7])
         self._positions, self._begins, self._pages, self._copies = controls
         self._room = site.facts()[7].shape[0]
-        self._sizes = (self._heads, plan.depth, plan.page), (self._heads, plan.page, plan.width)
-        tensors = [(plan.kept, (self._room, *one)) for one in self._sizes]
+        scales = [(self._heads, plan.page)] * 2
+        sizes = (self._heads, plan.depth, plan.page), (self._heads, plan.page, plan.width), *scales
+        kinds = [one.element for one in memories(plan.kept)]
+        self._sizes = sizes[: len(kinds)]
+        tensors = [(kind, (self._room, *one)) for kind, one in zip(kinds, self._sizes, strict=True)]
         self._kept = self._lowering.keep(site.node.node, KeptPages(plan.values), tensors)
 
     def lower(self) -> None:
@@ -99,10 +106,10 @@ class _Pages:
 
     def _given(self, plan: KernelPlan, **others: Any) -> tuple[Argument, ...]:
         """The arguments of a call. ``others``: besides those that all of them take."""
-        keys, values = self._kept
         texts, table = self._pages.shape
-        names = {"positions": self._positions, "begins": self._begins, "pages": self._pages}
-        shared: dict[str, Any] = {name: one.address for name, one in {**names, "keys": keys, "values": values}.items()}
+        named = {"positions": self._positions, "begins": self._begins, "pages": self._pages}
+        named |= zip(PAGES, self._kept, strict=False)
+        shared: dict[str, Any] = {name: one.address for name, one in named.items()}
         return arguments(plan, texts=texts, table=table, **shared, **others)
 
     @property
@@ -110,8 +117,8 @@ class _Pages:
         return tuple(one.storage for one in self._kept)
 
     def _checked(self) -> NativeStep:
-        bits = self._kept[0].as_bits().element
-        plan = PageCheckPlan(bits, Run.of(self._site.isa, bits), self._plan.page)
+        bits = [one.as_bits().element for one in self._kept]
+        plan = PageCheckPlan(tuple(bits), tuple(Run.of(self._site.isa, one) for one in bits), self._plan.page)
         copies = {"count": self._copies.shape[0], "copies": self._copies.address}
         each = [product(one) for one in self._sizes]
         given = self._given(plan, tokens=self._tokens, room=self._room, each=each, status=STATUS, **copies)

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.signature import Memory, Signature, Size, Sizes, Taken
-from tract_llvm.language.types import F32, INDEX, U64, ElementType
+from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.types import F32, I8, I32, INDEX, U64, ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
+from tract_transformers.ops.paged_attention import LARGEST, LEAST
+
+PAGES: Final = ("keys", "values", "key_scales", "value_scales")
+"""What pages hold, by the names of arguments; scales where keys and values are integers."""
 
 
 @frozen
 class PageCheckPlan:
     """Refuses where a page or a position is named that does not exist, or where texts are cut wrongly; else, copies.
 
-    ``kept``: the type of what pages hold, of whose bits ``run`` copies ``keys`` and ``values`` for each page. ``page``:
-    its positions.
+    ``kept``: the types of what pages hold, as `PAGES` has them; ``runs``: how each of them is copied. ``page``: their
+    positions.
     """
 
-    kept: ElementType
-    run: Run
+    kept: tuple[ElementType, ...]
+    runs: tuple[Run, ...]
     page: int
 
     @property
@@ -30,12 +37,12 @@ class PageCheckPlan:
 
     @property
     def signature(self) -> Signature:
-        """What it is called with. ``each``: how many elements the keys and the values of a page have."""
+        """What it is called with. ``each``: how many elements of each kind a page has."""
         return Signature.of(
             *map(Size, ("tokens", "texts", "table", "count", "room")),
             *(Memory(name, INDEX) for name in ("positions", "begins", "pages", "copies")),
-            *(Memory(name, self.kept) for name in ("keys", "values")),
-            Sizes("each", 2),
+            *(Memory(name, kind) for name, kind in zip(PAGES, self.kept, strict=False)),
+            Sizes("each", len(self.kept)),
             Memory("status", INDEX),
         )
 
@@ -47,9 +54,9 @@ class PageCheckPlan:
                 taken.memory("status")[0] = k.index(1)
             with otherwise, k.loop("copy", taken.size("count")) as one:
                 source, target = (taken.memory("copies")[one * 2 + place] for place in range(2))
-                for name, size in zip(("keys", "values"), taken.sizes("each"), strict=True):
+                for name, run, size in zip(PAGES, self.runs, taken.sizes("each"), strict=False):
                     pages = taken.memory(name)
-                    self.run.copy(k, pages.at(source * size), pages.at(target * size), size)
+                    run.copy(k, pages.at(source * size), pages.at(target * size), size)
 
     def _wrong(self, k: Kernel, taken: Taken) -> Value:
         """Whether anything is named that does not exist."""
@@ -97,7 +104,7 @@ class PageStorePlan:
             *(Memory(name, F32) for name in ("new_keys", "new_values")),
             Sizes("key_moves", 3),
             Sizes("value_moves", 3),
-            *(Memory(name, self.kept) for name in ("keys", "values")),
+            *memories(self.kept),
         )
 
     def emit(self, k: Kernel) -> None:
@@ -120,5 +127,38 @@ class PageStorePlan:
         for name, size, target, step in (("key", self.depth, keys, self.page), ("value", self.values, values, 1)):
             moves = taken.sizes(f"{name}_moves")
             source = taken.memory(f"new_{name}s").at(new[0] * moves[0] + new[1] * moves[1])
+            if self.kept is I8:
+                scale = taken.memory(f"{name}_scales").at(place * self.page + inside)
+                _put_bytes(k, (source, moves[2]), (target, step), scale, size)
+                continue
             with k.loop(name, size) as one:
                 target[one * step] = source[one * moves[2]]
+
+
+def memories(kept: ElementType) -> list[Memory]:
+    """What pages hold in a type, as arguments."""
+    both = [Memory(name, kept) for name in PAGES[:2]]
+    return both + [Memory(name, F32) for name in PAGES[2:]] if kept is I8 else both
+
+
+_SIGN: Final = 1 << 31
+_INFINITY: Final = 0x7F800000
+"""Bits of f32."""
+
+_ROUNDS: Final = 12582912.0
+"""1.5 * 2**23: of a number to which it is added, the lowest bits are the integer that is nearest."""
+
+
+def _put_bytes(k: Kernel, source: tuple[Buffer, Value], target: tuple[Buffer, int], scale: Buffer, size: int) -> None:
+    """As `in_bytes` does it. ``source``, ``target``: where numbers and integers are, and how far apart."""
+    largest = k.variable(k.constant(0, I32))
+    with k.loop("largest", size) as one:
+        bits = source[0][one * source[1]].bits(I32) & (_SIGN - 1)
+        largest.value = k.select(bits > largest.value, bits, largest.value)
+    top = largest.value.bits(F32)
+    is_usual = (top >= LEAST) & (top < float("inf"))
+    inverse = k.select(is_usual, k.constant(LARGEST, F32) / top, 0.0)
+    with k.loop("bytes", size) as one:
+        number = k.select(is_usual, source[0][one * source[1]], 0.0)
+        target[0][one * target[1]] = k.convert((number * inverse + _ROUNDS).bits(I32), I8)  # of which 8 bits count
+    scale[0] = k.select(top < LEAST, k.constant(0, F32), top * (1 / LARGEST))

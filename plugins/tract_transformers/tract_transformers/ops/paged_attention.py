@@ -45,7 +45,8 @@ class PagedAttention(TypedOp):
     these behind, [H,G] in f32: of each head, the score of looking at nothing. Output: [T,H,G,V].
 
     ``scale``: of the products. ``cap``: scores stay below it, by a hyperbolic tangent. ``window``: how many positions
-    a token sees at most, its own included. ``page``: positions of a page. ``kept``: the type of what is kept.
+    a token sees at most, its own included. ``page``: positions of a page. ``kept``: the type of what is kept; with
+    ``i8``, of each position and head the key, and so the value, is integers up to 127 times a scale in f32.
 
     A fresh state has zeros in its pages. Where N grows, what was kept stays.
     """
@@ -80,11 +81,14 @@ class PagedAttention(TypedOp):
 
 
 class PagedState:
-    """The keys [N,H,D,page] and values [N,H,page,V] of all pages; ``None`` before the first turn."""
+    """The keys [N,H,D,page] and values [N,H,page,V] of all pages; ``None`` before the first turn.
+
+    Where they are integers, there are scales behind, of keys and of values, [N,H,page] each.
+    """
 
     def __init__(self, op: PagedAttention) -> None:
         self._op = op
-        self._kept: tuple[Array, Array] | None = None
+        self._kept: tuple[Array, ...] | None = None
 
     def run(self, session: Session, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """One turn. Raises RunError for pages and positions that do not exist; then, everything is kept as it was."""
@@ -101,43 +105,81 @@ class PagedState:
         for text, begin, end in controls.runs():
             table, places = controls.pages[text], controls.positions[begin:end]
             page, inside = table[places // op.page], places % op.page
-            kept[0][page, :, :, inside] = keys[begin:end]
-            kept[1][page, :, inside] = values[begin:end]
+            new, scales = _as_kept(op, keys[begin:end], values[begin:end])
+            kept[0][page, :, :, inside], kept[1][page, :, inside] = new
+            for one, scale in zip(kept[2:], scales, strict=True):
+                one[page, :, inside] = scale
         for text, begin, end in controls.runs():
             found = self._of_text(controls.pages[text], int(controls.positions[begin:end].max()) + 1)
             out[begin:end] = _attended(op, queries[begin:end], controls.positions[begin:end], found, sinks)
         return (out,)
 
-    def _with_room(self, count: int, keys: Array, values: Array) -> tuple[Array, Array]:
+    def _with_room(self, count: int, keys: Array, values: Array) -> tuple[Array, ...]:
         """What is kept, with room for ``count`` pages. Raises RunError where it is of other sizes, or of more pages."""
-        page, kind = self._op.page, self._op.kept.numpy
-        shapes = (count, *keys.shape[1:], page), (count, values.shape[1], page, values.shape[2])
+        wanted = kept_in_pages(self._op, count, keys.shape[1:], values.shape[1:])
         if self._kept is None:
-            return np.zeros(shapes[0], kind), np.zeros(shapes[1], kind)
+            return tuple(np.zeros(shape, kind.numpy) for shape, kind in wanted)
         before = self._kept
-        if any(one.shape[1:] != shape[1:] or len(one) > count for one, shape in zip(before, shapes, strict=True)):
-            raise RunError(f"{before[0].shape} keys were kept in pages, this turn wants {shapes[0]}")
+        if any(one.shape[1:] != shape[1:] or len(one) > count for one, (shape, _) in zip(before, wanted, strict=True)):
+            raise RunError(f"{before[0].shape} keys were kept in pages, this turn wants {wanted[0][0]}")
         if len(before[0]) == count:
             return before
-        keys, values = (np.concatenate([one, np.zeros((count - len(one), *one.shape[1:]), kind)]) for one in before)
-        return keys, values
+        return tuple(np.concatenate([one, np.zeros((count - len(one), *one.shape[1:]), one.dtype)]) for one in before)
 
     def _of_text(self, table: Array, count: int) -> tuple[Array, Array]:
         """The first ``count`` keys [H,D,count] and values [H,count,V] of a text."""
         assert self._kept is not None  # this turn has room
         used = table[: -(-count // self._op.page)]
-        keys, values = (one[used].astype(np.float32) for one in self._kept)
+        keys, values, *scales = (one[used].astype(np.float32) for one in self._kept)
+        if scales:
+            keys, values = keys * scales[0][:, :, None], values * scales[1][..., None]
         keys, values = keys.transpose(1, 2, 0, 3), values.transpose(1, 0, 2, 3)
         keys, values = keys.reshape(*keys.shape[:2], -1), values.reshape(len(values), -1, values.shape[-1])
         return keys[..., :count], values[:, :count]
 
-    def freeze(self) -> tuple[Array, Array] | None:
-        """Copies of keys and values."""
-        return None if self._kept is None else (self._kept[0].copy(), self._kept[1].copy())
+    def freeze(self) -> tuple[Array, ...] | None:
+        """Copies of all that is kept."""
+        return None if self._kept is None else tuple(one.copy() for one in self._kept)
 
-    def thaw(self, frozen: tuple[Array, Array] | None) -> None:
+    def thaw(self, frozen: tuple[Array, ...] | None) -> None:
         """Go back to a snapshot."""
         self._kept = frozen
+
+
+def kept_in_pages(
+    op: PagedAttention, count: Dim, keys: Sequence[Dim], values: Sequence[Dim]
+) -> list[tuple[tuple[Dim, ...], DatumType]]:
+    """The shapes and types of what ``count`` pages hold, of keys [H,D] and values [H,V] of each position."""
+    (heads, depth), width = keys, values[1]
+    both = [((count, heads, depth, op.page), op.kept), ((count, heads, op.page, width), op.kept)]
+    return both + [((count, heads, op.page), DatumType.F32)] * 2 if op.kept is DatumType.I8 else both
+
+
+LARGEST: Final = 127
+"""The integer that the largest number of a key or a value becomes."""
+
+LEAST: Final = 2.0**-100
+"""Where the largest number is below this, all are zeros."""
+
+
+def _as_kept(op: PagedAttention, *new: Array) -> tuple[list[Array], list[Array]]:
+    """New keys and values [n,H,D] as they are kept, and their scales [n,H], if there are such."""
+    if op.kept is not DatumType.I8:
+        return list(new), []
+    found = [in_bytes(one) for one in new]
+    return [codes for codes, _ in found], [scales for _, scales in found]
+
+
+def in_bytes(numbers: Array) -> tuple[Array, Array]:
+    """Numbers [...,D] in f32 as integers of 8 bits, and a scale for each D of them [...].
+
+    Those among which one is not finite become zeros, whose scale is not finite either: their product is no number.
+    """
+    top = np.abs(numbers).max(-1, initial=0)
+    usual = np.isfinite(top) & (top >= LEAST)
+    inverse = np.divide(np.float32(LARGEST), top, out=np.zeros_like(top), where=usual)
+    codes = np.rint(np.where(usual[..., None], numbers, 0) * inverse[..., None])
+    return codes.astype(np.int8), np.where(top < LEAST, 0, top * np.float32(1 / LARGEST)).astype(np.float32)
 
 
 class Controls:

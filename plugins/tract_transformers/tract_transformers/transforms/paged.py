@@ -37,7 +37,7 @@ PAGE_BYTES: Final = "paged_cache.page_bytes"
 PAGE_KIND: Final = "paged_cache.kept"
 """The properties that say how many positions and bytes a page has, in all layers, and in which type."""
 
-_TYPES: Final = (DatumType.F32, DatumType.F16, DatumType.BF16)
+_TYPES: Final = (DatumType.F32, DatumType.F16, DatumType.BF16, DatumType.I8)
 
 
 @frozen
@@ -51,7 +51,7 @@ class PagedCache:
 
     name: ClassVar[str] = "paged_cache"
     page: int = field(default=PAGE, metadata={"doc": "positions of a page"})
-    kept: str = field(default="f32", metadata={"doc": "the type of what is kept: f32, f16 or bf16"})
+    kept: str = field(default="f32", metadata={"doc": "the type of what is kept: f32, f16, bf16 or i8"})
     logits: str = field(default="logits", metadata={"doc": "the output with the logits"})
 
     def apply(self, model: TypedModel) -> TypedModel:
@@ -200,9 +200,10 @@ class _Paging:
             raise TransformError(f"{self._options.name}: the length of the past, {name}, counts beside attention too")
 
     def _bytes(self) -> int:
-        """What one position takes in all layers."""
+        """What one position takes in all layers: of each head a row, and a scale where there are such."""
         shapes = [self._facts[one].shape for one in self._tensors]
-        return sum(int(shape[1]) * int(shape[3]) for shape in shapes) * self._kept.itemsize
+        scale = DatumType.F32.itemsize if self._kept is DatumType.I8 else 0
+        return sum(int(shape[1]) * (int(shape[3]) * self._kept.itemsize + scale) for shape in shapes)
 
 
 def _in_order(x: Wired, term: str, wanted: Sequence[str]) -> Wired:
