@@ -77,12 +77,12 @@ class BlockMatMulPlan(MatMulPlan):
             with k.loop("task", k.end, k.begin) as task:
                 product.task(task)
             return
-        few_rows = k.apart("few", replace(self, many=False).emit)
+        product.few_rows = k.apart("few", replace(self, many=False).emit)
         with k.either(product.rows < FEW_ROWS) as (few, many):
             with few:
-                few_rows(k.begin, k.end)
+                product.few_rows(k.begin, k.end)
             with many, k.loop("task", k.end, k.begin) as task:
-                product.task(task, few_rows)
+                product.task(task)
 
 
 def in_blocks(plan: MatMulPlan, form: BlockForm, rows: Dim, grouping: DotGrouping | None) -> BlockMatMulPlan:
@@ -93,9 +93,10 @@ def in_blocks(plan: MatMulPlan, form: BlockForm, rows: Dim, grouping: DotGroupin
 
 
 class BlockProduct(ProductWriter):
-    """The product while it is written."""
+    """The product while it is written. ``few_rows``: does tasks whose block has few, where that is a function."""
 
     plan: BlockMatMulPlan
+    few_rows: Callable[[Value, Value], None] | None = None
 
     def __init__(self, plan: BlockMatMulPlan, k: Kernel) -> None:
         super().__init__(plan, k)
@@ -106,17 +107,17 @@ class BlockProduct(ProductWriter):
             self._bytes, self._scales, self._sums = (taken.memory(one.name) for one in BYTES)
         self.lines = self._deep // plan.form.over * plan.form.whole
 
-    def task(self, task: Value, few_rows: Callable[[Value, Value], None] | None = None) -> None:
-        """A panel of columns, for all rows or a block of them. ``few_rows``: does tasks whose block has few."""
+    def task(self, task: Value) -> None:
+        """A panel of columns, for all rows or a block of them."""
         block, begin, end, at = self.block_of(task)
         if not self._many_rows:
             self.few(end - begin, at)
-        elif few_rows is None:
+        elif self.few_rows is None:
             self._many(block, begin, end, at)
         else:
             with self.k.either(end - begin < FEW_ROWS) as (few, many):
                 with few:
-                    few_rows(task, task + 1)
+                    self.few_rows(task, task + 1)
                 with many:
                     self._many(block, begin, end, at)
 
