@@ -178,16 +178,26 @@ def same(found: list[tract.Tensor], wanted: list[tract.Tensor]) -> bool:
     return [one.numpy().tobytes() for one in found] == [one.numpy().tobytes() for one in wanted]
 
 
-def test_what_a_kernel_refuses_is_told_as_before(tmp_path: Path) -> None:
+@pytest.mark.parametrize("much", [1 << 24, -1], ids=["small", "large"])
+def test_what_a_kernel_refuses_is_told_as_before(much: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of large models, nodes are not kept: the model is compiled again."""
+    monkeypatch.setattr("tract_cpu.runtime.MUCH", much)
     path = saved(tmp_path, gathered())
-    texts = []
+    texts, found = [], []
     for _ in range(2):
         forget()
-        with pytest.raises(tract.TractError) as error:
-            prepared(path).run({"i": np.array([40])})
-        texts.append(str(error.value))
-    assert texts[0] == texts[1]
+        runnable = prepared(path)
+        state = runnable.spawn_state()
+        for run in (runnable.run, state.run):
+            with pytest.raises(tract.TractError) as error:
+                run({"i": np.array([40])})
+            texts.append(str(error.value))
+        found.append(state.run({"i": np.array([4])}))
+    plan: Any = runnable.plan
+    assert (plan.whole is plan) == (much > 0)
+    assert len(set(texts)) == 1
     assert "40" in texts[0]
+    assert same(*found)
 
 
 def test_a_plan_with_a_deadline_has_its_own_nodes(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from tract_core.trusted_files import Distrusted, TrustedFolder, trusted_folder
 VARIABLE: Final = "TRACT_CACHE"
 SIZE_VARIABLE: Final = "TRACT_CACHE_SIZE"
 
-MOST_BYTES: Final = 1_000_000_000
+MOST_BYTES: Final = 4_000_000_000
 """How much is kept by default. A kernel takes some kilobytes, a prepared model as much as its weights."""
 
 ONLY_HERE: Final = "\0"

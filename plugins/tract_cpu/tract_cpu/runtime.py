@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, ClassVar
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from tract_llvm.isa import ISAS, chosen
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from tract_core.model.typed import TypedModel
     from tract_cpu.compile import Planned
     from tract_cpu.ready import Ready
+
+
+MUCH: Final = 1 << 24
+"""Bytes of constants: for less, nodes are kept in any case."""
 
 
 @frozen
@@ -75,8 +80,15 @@ class CpuRuntime:
         return repr((self.target(), caches()))
 
     def kept(self, plan: CpuPlan) -> object:
-        """What is kept of a plan: what turns need; with all of its nodes where they may look at these."""
-        return plan.ready, already(plan.details.found) if plan.ready.needs_nodes else None
+        """What is kept of a plan: what turns need; with all of its nodes where they may look at these.
+
+        Nodes of large models are left out where turns look at them after a refusal alone: weights would be kept twice,
+        as the file and as kernels have them. The model is compiled again then.
+        """
+        ready = plan.ready
+        refuses_alone = ready.is_one_call and ready.turn.seconds == inf
+        left_out = refuses_alone and sum(one.nbytes for one in plan.details.constants.values()) > MUCH
+        return ready, already(plan.details.found) if ready.needs_nodes and not left_out else None
 
     def restored(self, kept: tuple[Ready, Later[Planned] | None], model: Callable[[], TypedModel]) -> CpuPlan | None:
         """The plan that this was kept of; ``None`` where code that it needs is not kept any more."""
