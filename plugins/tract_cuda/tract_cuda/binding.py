@@ -134,4 +134,6 @@ def _is_wide(step: Launch, program: CudaProgram, numbers: Sequence[int], symbols
 def _bytes(storage: Storage, program: CudaProgram, symbols: Mapping[str, int]) -> int:
     if storage.kind is Kind.ARENA:
         return evaluate(program.arena[storage.number], symbols)
+    if storage.kind is Kind.KEPT:
+        return evaluate(program.kept_bytes(storage.number), symbols)
     return program.constants[storage.number].nbytes if storage.kind is Kind.CONSTANT else 0

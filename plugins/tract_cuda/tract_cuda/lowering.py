@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from tract_llvm.language.types import I32, ElementType, element_type
@@ -44,6 +44,8 @@ from tract_cuda.program import (
     launches_in,
     refuses,
 )
+
+T = TypeVar("T")
 
 
 @frozen
@@ -89,6 +91,7 @@ class Lowering:
         self._views: dict[OutletId, View] = dict(zip(model.inputs, given, strict=True)) if given else {}
         self._in_blocks: dict[OutletId, tuple[BlockTensor, tuple[int, ...]]] = {}
         self._copies: dict[View, View] = {}
+        self._shared: dict[Hashable, Any] = {}
         self._on_host: set[OutletId] = set() if given else set(model.inputs)
         self._arena: list[Dim] = []
         self._constants: list[Array] = []
@@ -239,16 +242,24 @@ class Lowering:
         """Copy a tensor, bit by bit; its axes are stretched where those of the target are longer."""
         self.steps.append(copy_launch(source, target, nodes))
 
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What several groups want of the same tensors: the first one has it made, by steps of its own."""
+        if key not in self._shared:
+            self._shared[key] = make()
+        return self._shared[key]
+
     @contextmanager
     def attempt(self) -> Generator[None]:
         """What is added here is taken back where an exception leaves."""
         before = list(self.steps), dict(self._views), dict(self._in_blocks), dict(self._copies), set(self._on_host)
+        shared = dict(self._shared)
         lists = self._arena, self._constants, self._kept, self._at_end
         lengths = list(map(len, lists))
         try:
             yield
         except BaseException:
             self.steps, self._views, self._in_blocks, self._copies, self._on_host = before
+            self._shared = shared
             for one, length in zip(lists, lengths, strict=True):
                 del one[length:]
             raise
@@ -260,12 +271,13 @@ class Lowering:
         Whoever reads tensors there that are not on the device yet asks for them before.
         """
         index, around, copies = f"#iteration{self.target.within.loops}", self.steps, dict(self._copies)
+        shared = dict(self._shared)
         self.steps = []
         yield symbol(index)
         inside = [step for step in self.steps if isinstance(step, Launch | Repeat)]
         assert len(inside) == len(self.steps), "whoever needs anything of the host asks for it before"
         around.append(Repeat(count, index, tuple(inside), tuple(nodes)))
-        self.steps, self._copies = around, copies  # nobody else reads copies that may not have been made
+        self.steps, self._copies, self._shared = around, copies, shared  # nobody else reads what may not be made
 
     def host(self, node: HostNode, why: str) -> None:
         """Leave a node to the host. What it gives is there; what kernels read of it is copied once they do."""

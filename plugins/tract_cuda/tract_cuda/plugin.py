@@ -11,8 +11,8 @@ from tract_core.plugins.index import read_index
 
 _LOWERED: Final = (
     *("axis", "broadcast", "check", "concat", "const", "conv", "cumsum", "deconv", "downsample", "einsum", "fft"),
-    *("gather", "grid_sample", "identity", "lrn", "one_hot", "pad", "pool", "quantize", "range", "recurrent"),
-    *("resize", "scan", "scatter", "slice", "submodel", "tile", "topk", "trilu"),
+    *("gather", "grid_sample", "identity", "indexed_matmul", "lrn", "one_hot", "pad", "pool", "quantize", "range"),
+    *("recurrent", "resize", "scan", "scatter", "slice", "submodel", "tile", "topk", "trilu"),
 )
 """Modules of `tract_cuda.lower` that say which kernels compute an operator, one per family."""
 

@@ -11,7 +11,7 @@ from tract_llvm.program.storages import Address, Kind, Storage
 from tract_llvm.program.views import View
 
 from tract_core.compile.arena import Lives, lives_of
-from tract_core.dims import Dim
+from tract_core.dims import Dim, product
 from tract_core.dims.walk import symbols_of
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
@@ -171,6 +171,11 @@ class CudaProgram:
     constants: tuple[Array, ...]
     stages: tuple[RunStage, ...]
     kept: tuple[KeptTensors, ...] = ()
+
+    def kept_bytes(self, number: int) -> Dim:
+        """The size of a storage of kind KEPT."""
+        element, shape = [tensor for one in self.kept for tensor in one.tensors][number]
+        return product(shape) * element.bytes
 
     def stage_of(self, dims: Iterable[Dim]) -> int:
         """The number of the first stage from which on sizes have values."""

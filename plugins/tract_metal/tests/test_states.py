@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import mlx.core as mx
 import numpy as np
 import pytest
 from on_mlx import model_of, plan_of
@@ -78,3 +79,27 @@ def test_a_state_of_other_sizes_is_refused() -> None:
     with pytest.raises(RunError, match=r"node 'op'"):
         state.run([np.ones((4, 3), "f4")])
     np.testing.assert_array_equal(state.run([np.zeros((2, 3), "f4")])[0], [[1, 1, 0]] * 2)
+
+
+def test_a_turn_that_fails_in_mlx_says_so_until_the_state_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept was let go of when nothing could refuse the turn any more."""
+    state, (first, second) = plan_of(model_of(Delay(1, 2), "2,3,f32")).spawn(), pulses(2)
+    state.run([first])
+    frozen = state.freeze()
+    wanted = state.run([second])[0]
+
+    def fail(*arrays: object) -> None:
+        raise RuntimeError("no memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mx, "eval", fail)
+        with pytest.raises(RunError, match="MLX says: no memory"):
+            state.run([second])
+    for lost in (lambda: state.run([second]), state.freeze):
+        with pytest.raises(RunError, match="what this state kept is lost") as caught:
+            lost()
+        assert "reset the state" in str(caught.value)
+    state.thaw(frozen)
+    np.testing.assert_array_equal(state.run([second])[0], wanted)
+    state.reset()
+    assert state.freeze().states == {}

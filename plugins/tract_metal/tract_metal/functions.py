@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final
 
@@ -44,16 +44,20 @@ class Functions:
     def __len__(self) -> int:
         return len(self._found)
 
-    def of(self, segment: Segment, symbols: Mapping[str, int], kept: Mapping[int, int]) -> SegmentFunction:
-        """The function of a segment for these sizes. ``kept``: how many arrays each node kept.
+    def of(
+        self, segment: Segment, symbols: Mapping[str, int], kept: Mapping[int, Sequence[tuple[int, ...]]]
+    ) -> SegmentFunction:
+        """The function of a segment for these sizes. ``kept``: the shapes of what each node kept.
 
         Raises RunError where its tensors would take too much memory.
         """
-        key = (segment.number, *kept.items(), *sorted(symbols.items()))
+        shapes = ((node, *one) for node, one in kept.items())
+        key = (segment.number, *shapes, *sorted(symbols.items()))
         with self._lock:
             found = self._found.get(key)
             if found is None:
-                recorded = Recorded(self.model, segment, dict(symbols), dict(kept), self.made)
+                counts = {node: len(one) for node, one in kept.items()}
+                recorded = Recorded(self.model, segment, dict(symbols), counts, self.made)
                 function = mx.compile(recorded) if self._compiles else recorded
                 most = most_bytes(self.model, segment, symbols)
                 found = self._found[key] = SegmentFunction(recorded, function, most)

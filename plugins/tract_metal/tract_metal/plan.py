@@ -39,8 +39,7 @@ class MetalPlan(TypedSimplePlan):
         self.dying = dying_after(self.pieces, self.outputs)
         self.keeping = {one.group.nodes[0]: one.keeping for one in self.placed if one.keeping is not None}
         """How the nodes are computed that keep something on the device."""
-        hosts_states = any(isinstance(one, Hosted) and one.node.state is not None for one in self.pieces)
-        self.has_states = bool(self.keeping) or hosts_states
+        self.hosts_states = any(isinstance(one, Hosted) and one.node.state is not None for one in self.pieces)
         self.bodies = Bodies(lambda body: MetalPlan(body, device))
         self.functions = Functions(model, len(self.pieces), compiles=device.compiles)
         self._on_device: dict[OutletId, mx.array] = {}

@@ -30,6 +30,7 @@ _LOWERED: Final = (
         "fft",
         "gather",
         "grid_sample",
+        "indexed_matmul",
         "lrn",
         "norm",
         "one_hot",

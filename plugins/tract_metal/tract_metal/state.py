@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import mlx.core as mx
 import numpy as np
@@ -63,8 +63,16 @@ class Tensors:
             self._on_device.pop(outlet, None)
 
 
+LOST: Final = "what this state kept is lost, as MLX failed while it wrote to it"
+
+
 class MetalState(TypedSimpleState):
-    """One execution. Used by one thread at a time."""
+    """One execution. Used by one thread at a time.
+
+    ``_kept``: what nodes keep, as of the turn before; ``_keeps``: the same while a turn goes on. MLX writes to memory
+    in place where nobody else holds it: what is kept is let go of once nothing can refuse the turn any more. ``_lost``:
+    whether the turn failed even then.
+    """
 
     plan: MetalPlan
 
@@ -72,6 +80,7 @@ class MetalState(TypedSimpleState):
         super().__init__(plan, plan_of)
         self._kept: dict[int, list[mx.array]] = {}
         self._keeps: dict[int, list[mx.array]] = {}
+        self._lost = False
 
     def run(
         self,
@@ -83,12 +92,14 @@ class MetalState(TypedSimpleState):
     ) -> list[Array]:
         """One turn: see `PlanState.run`.
 
-        Raises InputError when the arrays do not fit, RunError, with its name, when a node fails.
+        Raises InputError when the arrays do not fit, RunError, with its name, when a node fails, and where MLX failed
+        in a turn before so that nothing is left of what was kept.
         """
         plan, turn = self.plan, self.plan.turn
+        self._check_there()
         turn.begin(self._host, inputs, out, symbols)
         tensors = Tensors({**plan.constants, **dict(zip(plan.inputs, inputs, strict=True))})
-        before = self.freeze() if plan.has_states else None
+        hosted = super().freeze().states if plan.hosts_states else {}
         self._keeps = dict(self._kept)
         try:
             with turn.going(self._host), plan.device.computing():
@@ -98,29 +109,37 @@ class MetalState(TypedSimpleState):
                     tensors.forget([outlet for outlet in dying if outlet not in plan.constants])
                 outputs = [tensors.in_numpy(outlet) for outlet in plan.outputs]
         except Refused:
-            raise self._reason(inputs, symbols, before) from None
-        self._kept = self._keeps
+            raise self._reason(inputs, symbols, hosted) from None
+        self._kept, self._lost = self._keeps, False
         return outputs if out is None else turn.outputs.fill(out, outputs)
 
     def reset(self) -> None:
         """Back to a fresh state."""
         super().reset()
-        self._kept = {}
+        self._kept, self._lost = {}, False
 
     def freeze(self) -> TypedFrozenSimpleState:
-        """A snapshot, in NumPy, as the node executor would give it."""
-        kept = {
+        """A snapshot, in NumPy, as the node executor would give it. Raises RunError where MLX lost what was kept."""
+        self._check_there()
+        return TypedFrozenSimpleState({**super().freeze().states, **self._frozen()})
+
+    def _frozen(self) -> dict[int, Any]:
+        """What nodes keep on the device, as the node executor would freeze it."""
+        return {
             node: self.plan.keeping[node].frozen([to_numpy(one) for one in arrays])
             for node, arrays in self._kept.items()
         }
-        return TypedFrozenSimpleState({**super().freeze().states, **kept})
+
+    def _check_there(self) -> None:
+        if self._lost:
+            raise RunError(LOST, hint="reset the state, or go on from a snapshot")
 
     def thaw(self, frozen: TypedFrozenSimpleState) -> None:
         """Go back to a snapshot of a state of the same model."""
         here = {node: content for node, content in frozen.states.items() if node in self.plan.keeping}
         others = {node: content for node, content in frozen.states.items() if node not in here}
         super().thaw(TypedFrozenSimpleState(others))
-        self._kept = {}
+        self._kept, self._lost = {}, False
         for node, content in here.items():
             arrays = self.plan.keeping[node].thawed(content)
             if arrays is not None:
@@ -130,7 +149,8 @@ class MetalState(TypedSimpleState):
         if isinstance(piece, Hosted):
             nodes, outlets = (piece.node.node,), self._hosted(piece, tensors)
         else:
-            nodes, outlets = piece.groups[-1].nodes, self._on_device(piece, tensors)
+            ends = observe is None and piece is self.plan.pieces[-1]
+            nodes, outlets = piece.groups[-1].nodes, self._on_device(piece, tensors, ends=ends)
         if observe is not None:
             shown = {outlet: tensors.in_numpy(outlet) for outlet in outlets}
             tensors.put(dict(observe(Part(nodes), shown) or {}))
@@ -144,29 +164,43 @@ class MetalState(TypedSimpleState):
         tensors.put(given)
         return list(given)
 
-    def _on_device(self, segment: Segment, tensors: Tensors) -> Sequence[OutletId]:
-        before = {node: self._kept[node] for node in segment.keeps if node in self._kept}
-        counts = {node: len(arrays) for node, arrays in before.items()}
-        function = self.plan.functions.of(segment, self._host.session.symbols, counts)
-        reads = [tensors.on_device(outlet) for outlet in segment.reads]
-        kept = [array for arrays in before.values() for array in arrays]
-        given = function.function(*reads, *self.plan.weights_of(segment), *kept)
-        mx.eval(given)
-        if function.recorded.refuses and given[-1].item():
+    def _on_device(self, segment: Segment, tensors: Tensors, *, ends: bool) -> Sequence[OutletId]:
+        """``ends``: whether nothing is done behind it that may refuse the turn."""
+        shapes = {node: [one.shape for one in self._kept[node]] for node in segment.keeps if node in self._kept}
+        function = self.plan.functions.of(segment, self._host.session.symbols, shapes)
+        given = function.function(*self._arguments(segment, tensors))
+        if not shapes:  # nothing is written to, so that all of it is computed at once
+            mx.eval(given)
+        if function.recorded.refuses and given.pop().item():
             raise Refused
+        if ends:
+            self._let_go(segment)
+        mx.eval(given)
         found = iter(given)
         tensors.put_on_device({outlet: next(found) for outlet in segment.gives})
         self._keeps |= {node: [next(found) for _ in range(count)] for node, count in function.recorded.keeps.items()}
         return segment.gives
 
-    def _reason(self, inputs: Sequence[Array], symbols: Mapping[str, int] | None, before: Any) -> TractError:
+    def _arguments(self, segment: Segment, tensors: Tensors) -> list[mx.array]:
+        """What a segment's function takes: what it reads, weights, and what nodes kept."""
+        kept = [array for node in segment.keeps for array in self._kept.get(node, ())]
+        return [*map(tensors.on_device, segment.reads), *self.plan.weights_of(segment), *kept]
+
+    def _let_go(self, segment: Segment) -> None:
+        """Hold no array any more that MLX could write to."""
+        for node in segment.keeps:
+            self._lost |= self._kept.pop(node, None) is not None
+            self._keeps.pop(node, None)
+
+    def _reason(
+        self, inputs: Sequence[Array], symbols: Mapping[str, int] | None, hosted: Mapping[int, Any]
+    ) -> TractError:
         """What the node executor says of a turn that a function of MLX found to be wrong.
 
-        ``before``: what operators had kept when it began.
+        ``hosted``: what operators had kept in NumPy when it began.
         """
         state = TypedSimplePlan(self.plan.model).spawn()
-        if before is not None:
-            state.thaw(before)
+        state.thaw(TypedFrozenSimpleState({**hosted, **self._frozen()}))
         try:
             state.run(inputs, symbols=symbols)
         except TractError as error:

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from gpus import ON_GPUS
 from tiny_llama import TinyLlama
 from tract_transformers.language_model.keep import description_of, keep_past, pasts_of
 from tract_transformers.language_model.paged import PagedPast, PagedTexts, TextPart
@@ -87,7 +88,11 @@ class Story:
             past.thaw(tokens, frozen)
 
 
-@pytest.mark.parametrize(("runtime", "kept", "steps"), [("cpu", "f32", 1000), ("reference", "f32", 150)])
+@pytest.mark.usefixtures("virtual_gpu", "mlx_at_once")
+@pytest.mark.parametrize(
+    ("runtime", "kept", "steps"),
+    [("cpu", "f32", 1000), ("reference", "f32", 150), *((one, "f32", 50) for one in ON_GPUS)],
+)
 def test_whatever_happens_to_texts(runtime: str, kept: str, steps: int) -> None:
     texts = texts_of(runtime, kept=kept)
     story = Story(texts, steps)
@@ -98,6 +103,25 @@ def test_whatever_happens_to_texts(runtime: str, kept: str, steps: int) -> None:
     assert texts.pages.taken <= 8
     texts.memory.shrink(0)
     assert texts.pages.taken == 0
+
+
+@pytest.mark.usefixtures("virtual_gpu")
+@pytest.mark.parametrize("runtime", ON_GPUS)
+def test_nothing_is_left_to_the_host(runtime: str) -> None:
+    """A prompt in two pieces beside another text, a fork, and steps of all of them."""
+    model = NETWORK.model()
+    model.transform(PagedCache(page=8))
+    assert not {one.how for one in model.into_runnable(runtime).explain().placements} & {"numpy", "state"}
+    texts = texts_of(runtime)
+    first, second = texts.past(), texts.past()
+    for past, new in ((first, [1, 2, 3, 4, 5, 6, 7, 8, 9]), (second, [3, 1, 4]), (first, [10, 11])):
+        found = past.extend(new, every=True)
+        assert np.abs(found - NETWORK.logits(list(past.tokens))[-len(new) :]).max() < BOUND
+    fork = first.fork()
+    for tokens in ([1, 2, 3], [4, 5, 6], [15, 0, 15]):
+        parts = [TextPart(past._text, [token]) for past, token in zip((first, second, fork), tokens, strict=True)]
+        for part, rows in zip(parts, texts.extend(parts), strict=True):
+            assert np.abs(rows - NETWORK.logits(part.text.tokens)[-1:]).max() < BOUND
 
 
 def test_a_repeated_prompt_is_not_read_again() -> None:
@@ -190,7 +214,7 @@ def test_a_model_without_a_past_is_left_as_it_is() -> None:
 def test_what_cannot_be_made_so_says_why() -> None:
     with pytest.raises(TransformError, match="no inputs with a past"):
         NETWORK.model(past=False).transform(PagedCache())
-    for wrong in (PagedCache(page=0), PagedCache(kept="i8")):
+    for wrong in (PagedCache(page=0), PagedCache(kept="i4")):
         with pytest.raises(TransformError, match="are not known"):
             NETWORK.model().transform(wrong)
     with pytest.raises(TransformError, match="there is no output 'scores' of three axes"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpus import ON_GPUS
 from tract_transformers.ops.paged_attention import CONTROLS, PagedAttention
 
 import tract_core as tract
@@ -16,9 +17,11 @@ from tract_core.errors import FactError, RunError
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 
+pytestmark = pytest.mark.usefixtures("virtual_gpu", "mlx_at_once")
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
-RUNTIMES = ["reference", "cpu"]
+RUNTIMES = ["reference", "cpu", *ON_GPUS]
 SHAPES = {"positions": "T,i64", "begins": "R+1,i64", "pages": "R,M,i64", "copies": "C,2,i64", "room": "N,i64"}
 
 
@@ -91,9 +94,14 @@ OPS = [
     PagedAttention(0.3, window=3, page=8, sinks=True),
     PagedAttention(0.3, page=8, kept=DatumType.F16),
     PagedAttention(0.3, page=8, kept=DatumType.BF16),
+    PagedAttention(0.3, page=8, kept=DatumType.I8),
+    PagedAttention(0.2, window=9, cap=3.0, kept=DatumType.I8, sinks=True),
 ]
-ERRORS = {DatumType.F32: 2e-6, DatumType.F16: 2e-3, DatumType.BF16: 2e-2}
-"""Values are about 1, as are sums of shares of them; narrow floats have errors of 2**-11 and 2**-8."""
+ERRORS = {DatumType.F32: 2e-6, DatumType.F16: 2e-3, DatumType.BF16: 2e-2, DatumType.I8: 3e-2}
+"""Values are about 1, as are sums of shares of them; narrow floats have errors of 2**-11 and 2**-8.
+
+Bytes have those of 2**-8 of the largest number of a value, which is up to 4.
+"""
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -147,6 +155,22 @@ def test_pages_are_copied_before(runtime: str) -> None:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
+def test_copies_are_done_one_after_the_other(runtime: str) -> None:
+    """A copy reads what one before it wrote; of several to one page, the last one counts."""
+    texts = Texts(PagedAttention(0.3, page=4), (1, 2, 4, 4), runtime, 3)
+    texts.pages = np.arange(9).reshape(3, 3)
+    texts.step([(0, 0, 4), (1, 0, 4)])
+    copies = np.array([[3, 6], [0, 6], [6, 7], [7, 8], [3, 7], [6, 6]])
+    for text, page in ((0, 6), (1, 7), (0, 8)):  # what these begin with in the end
+        texts.pages[2, 0] = page
+        for one in texts.whole.values():
+            one[2, :4] = one[text, :4]
+        found = texts.step([(2, 4, 5)], copies=copies, pages=np.array([[page, 2, 5]]))
+        assert np.abs(found - texts.wanted(2, 4, 5)).max() < 2e-6
+        copies = np.zeros((0, 2), np.int64)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
 def test_what_is_kept_stays_as_room_grows_and_snapshots_are_taken(runtime: str) -> None:
     texts = Texts(PagedAttention(0.3, page=8), (1, 2, 4, 5), runtime, 1)
     texts.pages = np.array([[1, 0, 2]])
@@ -171,6 +195,22 @@ def test_a_state_that_goes_on_from_a_snapshot_does_not_change_it(runtime: str) -
     texts.step([(0, 0, 9)], k=-texts.whole["k"][0, :9], v=-texts.whole["v"][0, :9])
     texts.state = frozen.unfreeze()
     assert np.abs(texts.step([(0, 9, 19)]) - texts.wanted(0, 9, 19)).max() < 2e-6
+
+
+@pytest.mark.parametrize("runtime", ["cpu", *ON_GPUS])
+@pytest.mark.parametrize("kept", [DatumType.F32, DatumType.F16, DatumType.BF16, DatumType.I8], ids=str)
+def test_snapshots_are_those_of_the_reference_and_go_on_there(kept: DatumType, runtime: str) -> None:
+    op, sizes, found = PagedAttention(0.3, page=8, kept=kept), (2, 2, 4, 5), []
+    texts, other = (Texts(op, sizes, one, 2) for one in (runtime, "reference"))
+    for one in (texts, other):
+        one.step([(0, 0, 9), (1, 0, 3)])
+        found.append(one.state.freeze())
+    (ours,), (right,) = (one.kept.values() for one in found)
+    for a, b in zip(ours, right, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_allclose(a.astype("f8"), b.astype("f8"), rtol=1e-6)
+    other.state = found[1].with_kept(found[0].kept).unfreeze()
+    assert np.abs(other.step([(0, 9, 19)]) - texts.step([(0, 9, 19)])).max() < 2e-6
 
 
 WRONG = [
@@ -245,3 +285,9 @@ def test_what_is_no_attention_is_refused(facts: dict[str, str], problem: str) ->
     inputs = [parse_typed_fact(text, model.symbols) for text in {**whole, **facts}.values()]
     with pytest.raises(FactError, match=problem):
         PagedAttention(0.3).output_facts(inputs)
+
+
+@pytest.mark.parametrize("runtime", ["cpu", *ON_GPUS])
+def test_nothing_is_left_to_the_host(runtime: str) -> None:
+    runnable = tract.runtime_for_name(runtime).prepare(model_of(OPS[0], 2, 3, 8, 5))
+    assert [one.how for one in runnable.explain().placements] != ["state"]

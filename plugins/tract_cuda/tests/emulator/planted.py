@@ -107,8 +107,12 @@ class Execution:
     def _made(self, storage: Storage) -> Memory:
         if storage.kind is Kind.ARENA:
             return Memory(self._value(self._program.arena[storage.number]))
-        constant = storage.kind is Kind.CONSTANT
-        content = self._program.constants[storage.number] if constant else np.zeros(STATUS_BYTES, np.uint8)
+        if storage.kind is Kind.CONSTANT:
+            content = self._program.constants[storage.number]
+        else:
+            kept = storage.kind is Kind.KEPT
+            size = self._value(self._program.kept_bytes(storage.number)) if kept else STATUS_BYTES
+            content = np.zeros(size, np.uint8)
         found = Memory(np.ascontiguousarray(content).nbytes)
         found.put(0, content)
         return found

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from planted import Subject
+from tract_transformers.ops.paged_attention import PagedAttention
 
 from tract_core.data import DatumType
 from tract_core.model.axes import AxesMapping
@@ -22,6 +24,7 @@ from tract_core.ops.einsum import EinSum
 from tract_core.ops.fft import Fft
 from tract_core.ops.gather import Gather
 from tract_core.ops.grid_sample import GridSample
+from tract_core.ops.indexed_matmul import IndexedMatMul
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.lrn import Lrn
 from tract_core.ops.norm import RmsNorm
@@ -133,8 +136,22 @@ def _bytes(left: Sequence[int], right: Sequence[int]) -> tuple:
     return EinSum(AxesMapping.parse("ij,kj->ik"), DatumType.I32), first, second
 
 
+def _paged(kernel: str, op: PagedAttention, tolerance: float = _ROUNDED) -> Subject:
+    """One turn: four tokens of a text far behind its begin, and three at the begin of another one."""
+    new = [_normal(shape, seed=seed) for seed, shape in enumerate([(7, 2, 3, 13), (7, 2, 13), (7, 2, 37)])]
+    numbers = [
+        [66, 67, 68, 69, 0, 1, 2],
+        [0, 4, 7],
+        [[7, 2, 5, 1, 3], [6, 0, 0, 0, 0]],
+        [[4, 7]],
+        [0] * 8,
+    ]
+    return _of(kernel, op, *new, *(np.array(one, "i8") for one in numbers), tolerance=tolerance)
+
+
 _PADDED = Explicit((1, 1), (1, 1))
 _IMAGE = _whole((1, 5, 9, 11))
+_PAGED = PagedAttention(0.3, cap=5.0, page=16)
 _EACH = PoolSpec(DataFormat.NCHW, (3, 3), _PADDED, (1, 1), (2, 1), 12, 12)
 _CONV = PoolSpec(DataFormat.NCHW, (3, 3), _PADDED, (1, 1), (1, 1), 8, 12)
 _POOL = PoolSpec(DataFormat.NCHW, (3, 2), _PADDED, (1, 1), (2, 1))
@@ -205,5 +222,14 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
         np.random.default_rng(6).uniform(-1, 1, (1, 6, 7, 2)).astype("f4"),
         tolerance=1e-4,
     ),
+    "indexed_matmul": _of(
+        "indexed_matmul", IndexedMatMul(), _whole((6, 70)), _whole((3, 19, 70), seed=1), _INDICES[0, :6] % 3
+    ),
+    "check_pages": _paged("check_pages", _PAGED),
+    "page_places": _paged("page_places", _PAGED),
+    "copy_pages": _paged("copy_pages", _PAGED),
+    "store_pages": _paged("store_pages", replace(_PAGED, kept=DatumType.F16), _HALVES),
+    "store_bytes": _paged("store_bytes", replace(_PAGED, kept=DatumType.I8), _HALVES),
+    "paged_attention": _paged("paged_attention", _PAGED),
     "trilu": _of("trilu", Trilu(upper=True), _normal((20, 23)), constants={1: np.array(1)}),
 }

@@ -169,6 +169,26 @@ PLANTED: Final[Mapping[str, tuple[str, ...]]] = {
     "resize": ("stores beside", "no guards", "the size before"),
     "lrn": ("without signs", "inside is outside", "loads beside"),
     "grid_sample": ("one bound of two", "elements twice as wide", "half of each word is stored"),
+    "indexed_matmul": ("loads beside", "steps twice as long", "half of the lanes are named", "two blocks do the same"),
+    "check_pages": ("loads before", "inside is outside", "elements twice as wide"),
+    "page_places": ("stores beside", "one more is inside", "the other one is selected", "warps do the same"),
+    "copy_pages": ("all are the first block", "no guards", "two blocks do the same"),
+    "store_pages": ("stores beside", "strides of one, added", "without signs", "other halves", "warps do the same"),
+    "store_bytes": (
+        "loads before",
+        "inside is outside",
+        "without signs",
+        "half of the lanes are named",
+        "warps do the same",
+    ),
+    "paged_attention": (
+        "no barriers",
+        "one more is inside",
+        "strides of one",
+        "half of each word is kept",
+        "lanes from elsewhere",
+        "two blocks do the same",
+    ),
     "trilu": ("the other one is selected", "without signs", "steps twice as long"),
 }
 """What is planted in which kernel: where an instruction is, and is not in vain."""
@@ -176,7 +196,7 @@ PLANTED: Final[Mapping[str, tuple[str, ...]]] = {
 BARRIERS: Final[Mapping[str, int]] = {
     "turned": 1, "softmax": 2, "sum across": 1, "argmax": 1, "sum in pieces": 1, "pieces merged": 1, "tile": 2,
     "tile, turned": 2, "windows": 2, "mma": 1, "mma of bytes": 1, "attention": 3, "attention_mma": 1,
-    "scan": 2, "topk": 2,
+    "scan": 2, "topk": 2, "paged_attention": 2,
 }  # fmt: skip
 """How many barriers each kernel has; the others have none."""
 

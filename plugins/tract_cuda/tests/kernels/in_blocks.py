@@ -75,6 +75,7 @@ FORMS = {
     "bf16": lambda n, k: linear("u4", (n, k), 32, scale="bf16", to="bf16"),
     "long": lambda n, k: linear("u4", (n, k), 128),
     "q4_0": lambda n, k: records("q4_0", (n, k)),
+    "q8_0": lambda n, k: records("q8_0", (n, k)),
     "q8_1": lambda n, k: records("q8_1", (n, k)),
     "q4_0 f16": lambda n, k: records("q4_0", (n, k), "f16"),
 }

@@ -126,6 +126,7 @@ def test_any_numbers_of_rows_and_columns(columns: int, rows: int) -> None:
 SMALL_MMA = MmaTile(32, 32, 32, 2, 1, 2)
 HALVES = {
     "q4_0": lambda columns: records("q4_0", (columns, 64), "f16"),
+    "q8_0": lambda columns: records("q8_0", (columns, 96), "f16"),
     "q8_1": lambda columns: records("q8_1", (columns, 96), "f16"),
     "bf16": lambda columns: linear("u4", (columns, 64), 16, to="bf16"),
     "in the middle of a block": lambda columns: linear("u4", (columns, 72), 16, to="f16"),

@@ -243,10 +243,10 @@ def test_blocks_that_are_no_constant_are_unpacked_where_they_lie() -> None:
     close(run(model, array, blocks)[0], reference(model, array, blocks)[0], 64)
 
 
-@pytest.mark.parametrize(("form", "size"), [("q4_0", 18), ("q8_1", 36)])
+@pytest.mark.parametrize(("form", "size"), [("q4_0", 18), ("q8_0", 34), ("q8_1", 36)])
 @pytest.mark.parametrize("start", [0, 1])
 def test_blocks_that_are_part_of_others(form: str, size: int, start: int) -> None:
-    """From the second row on, blocks of 18 bytes begin in the middle of a word."""
+    """From the second row on, blocks of 18 and 34 bytes begin in the middle of a word."""
     model = TypedModel()
     x, packed = source(model, "x", "2,96,f32"), source(model, "packed", f"3,3,{size},u8")
     (part,) = model.wire_node("part", Slice(0, start, 3), [packed])

@@ -20,6 +20,7 @@ from tract_core.ops.deconv import Deconv
 from tract_core.ops.fft import Fft
 from tract_core.ops.gather import Gather, GatherNd
 from tract_core.ops.grid_sample import GridSample
+from tract_core.ops.indexed_matmul import IndexedMatMul
 from tract_core.ops.interpolate import Interpolator
 from tract_core.ops.lrn import Lrn
 from tract_core.ops.pad import Pad, PadReflect
@@ -51,6 +52,7 @@ MODELS: dict[str, tuple[int, Callable[[], TypedModel]]] = {
     "largest": (40, lambda: model_of(MaxPool(FOUR), IMAGE)),
     "mean": (40, lambda: model_of(SumPool(PoolSpec(DataFormat.NHWC, (3, 3))), "8,112,112,64,f16")),
     "deconvolution": (48, lambda: model_of(Deconv(FOUR), IMAGE, "32,64,4,4,f32", "32,f32")),
+    "experts": (40, lambda: model_of(IndexedMatMul(), "S,1,4096,f32", "64,1024,4096,f32", "S,4,i64")),
     "gates": (48, lambda: model_of(LstmEpilogue(128), "8,512,f32", "8,128,f32")),
 }
 """Models, and how many registers their kernels have at most, on any architecture."""

@@ -12,6 +12,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.gather import Gather
+from tract_core.ops.indexed_matmul import IndexedMatMul
 from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.keys import Array
 from tract_cuda.blocks import BlockRecord
@@ -38,6 +39,8 @@ def _is_read_in_blocks(model: TypedModel, node: TypedNode, axis: int) -> bool:
     for reader in model.outlet(OutletId(node.id)).successors:
         op = model.nodes[reader.node].op
         if isinstance(op, Gather) and reader.slot == 0 and op.axis != axis:
+            return True
+        if isinstance(op, IndexedMatMul) and reader.slot == 1 and axis == 2:
             return True
         if isinstance(op, EinSum) and op.axes.inputs[reader.slot][axis] not in op.axes.outputs[0]:
             return True

@@ -42,6 +42,10 @@ class Online:
         top.value = largest
         return powers, factor
 
+    def top(self, row: int) -> Value:
+        """The largest score of a row so far."""
+        return self._tops[row].value
+
     def total(self, row: int) -> Value:
         """The sum of all powers of a row."""
         found = self._totals[row].value

@@ -40,6 +40,7 @@ _DEEP: Final = gcd(*(tile.depth for tile in (*BLOCK_TILES, FLAT, *MMA_TILES, FLA
 
 _OF_ARCHIVES: Final = {
     "q4_0": BlockRecord(BlockForm(32, U4, True, U16, F16, 8, F16), 18, codes=2, scale=0),
+    "q8_0": BlockRecord(BlockForm(32, I8, False, U16, F16, 0, F16), 34, codes=2, scale=0),
     "q8_1": BlockRecord(BlockForm(32, I8, False, U32, F16, 0, F16), 36, codes=4, scale=0),
 }
 """The formats of archives, but for the type of the numbers."""

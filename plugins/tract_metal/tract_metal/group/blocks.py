@@ -9,6 +9,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedNode
 from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.einsum import EinSum
+from tract_core.ops.indexed_matmul import IndexedMatMul
 from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.tables import Rows
 from tract_metal.group.grouping import MetalGrouper
@@ -34,23 +35,40 @@ class PackedProduct(Repacking):
     result: str
 
 
+@frozen
+class PackedChoice(Repacking):
+    """What unpacks matrices, and the product that alone reads them. ``x``: rows; ``which``: the choice of each row."""
+
+    x: OutletId
+    which: OutletId
+
+
 @ROWS.row(STARTS, DequantizeLinear, UnpackBlocks)
-def packed_product(op: Any, grouping: MetalGrouper, node: TypedNode) -> PackedProduct | None:
+def packed_product(op: Any, grouping: MetalGrouper, node: TypedNode) -> PackedProduct | PackedChoice | None:
     """The product that reads unpacked weights, where these are part of the model and lie along the summed axis."""
     describe = grouping.model.registry[BLOCKS].find(type(op))
     if describe is None or not all(map(grouping.is_constant, node.inputs)):
         return None
     reader = grouping.reader_at_one(OutletId(node.id))
-    if reader is None or not isinstance(reader.op, EinSum) or len(reader.inputs) != 2 or reader.op.q_output is not None:
-        return None
-    found = _product(grouping, node, reader, reader.op)
+    found = None if reader is None else _read_by(grouping, node, reader)
     if found is None or describe(op, *(grouping.model.outlet_fact(one).constant for one in node.inputs)) is None:
         return None
-    if not grouping.has(found.x):
-        if not grouping.waits(node.id):
-            grouping.wait([node.id], reader.id)
+    others = (found.x, found.which) if isinstance(found, PackedChoice) else (found.x,)
+    if all(map(grouping.has, others)):
+        return found
+    if not grouping.waits(node.id):
+        grouping.wait([node.id], found.nodes[-1])
+    return None
+
+
+def _read_by(grouping: MetalGrouper, node: TypedNode, reader: TypedNode) -> PackedProduct | PackedChoice | None:
+    if isinstance(reader.op, IndexedMatMul):
+        x, weights, which = reader.inputs
+        fits = weights == OutletId(node.id)
+        return PackedChoice((node.id, reader.id), tuple(node.inputs), x, which) if fits else None
+    if not isinstance(reader.op, EinSum) or len(reader.inputs) != 2 or reader.op.q_output is not None:
         return None
-    return found
+    return _product(grouping, node, reader, reader.op)
 
 
 def _product(grouping: MetalGrouper, node: TypedNode, reader: TypedNode, op: EinSum) -> PackedProduct | None:

@@ -1,0 +1,1 @@
+"""How the operators of this distribution are computed by tract-metal."""
