@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from shutil import which
 
@@ -65,6 +65,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     onnx.save(classifier(), tmp_path / "model.onnx")
     onnx.save(denoiser(), tmp_path / "sound.onnx")
     language_model(tmp_path / "model.gguf")
+    text_encoder(tmp_path / "embedder.gguf", gguf.PoolingType.MEAN)
+    text_encoder(tmp_path / "reranker.gguf", gguf.PoolingType.RANK)
+    encoders_with_decoders(tmp_path)
     np.savez(tmp_path / "in.npz", image=np.ones((2, 3, 8, 8), np.float32))
     np.savez(tmp_path / "sound.npz", sound=np.ones((1, 1, 50), np.float32))
     (tmp_path / "my_program.py").touch()
@@ -129,6 +132,45 @@ def language_model(path: Path) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def text_encoder(path: Path, pooling: gguf.PoolingType) -> None:
+    """A layer of width 32 as BERT has it, of random weights; with a head for one score where that is the pooling."""
+    random, writer = np.random.default_rng(0), gguf.GGUFWriter(path, "bert")
+    sizes = {"block_count": 1, "context_length": 16, "embedding_length": 32, "feed_forward_length": 48}
+    for name, size in (sizes | {"attention.head_count": 4, "pooling_type": pooling.value}).items():
+        writer.add_uint32(f"bert.{name}", size)
+    writer.add_layer_norm_eps(1e-12)
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    words = [*special, *(f"\u2581t{number}" for number in range(20))]
+    writer.add_tokenizer_model("bert")
+    writer.add_token_list(words)
+    writer.add_token_types([3] * len(special) + [1] * 20)
+    matrices = {"token_embd": (len(words), 32), "position_embd": (16, 32), "token_types": (2, 32)}
+    matrices |= {f"blk.0.attn_{part}": (32, 32) for part in ("q", "k", "v", "output")}
+    matrices |= {"blk.0.ffn_up": (48, 32), "blk.0.ffn_down": (32, 48)}
+    matrices |= {"cls": (32, 32), "cls.output": (1, 32)} if pooling == gguf.PoolingType.RANK else {}
+    for name, shape in matrices.items():
+        writer.add_tensor(f"{name}.weight", random.standard_normal(shape).astype(np.float32))
+    for name in ("token_embd_norm", "blk.0.attn_output_norm", "blk.0.layer_output_norm"):
+        writer.add_tensor(f"{name}.weight", np.ones(32, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def encoders_with_decoders(folder: Path) -> None:
+    """The folders ``t5`` and ``whisper``, of the tests of tract-transformers, and the recording ``speech.wav``."""
+    place = ROOT / "plugins" / "tract_transformers" / "tests" / "halves_files.py"
+    spec = spec_from_file_location("halves_files", place)
+    assert spec is not None
+    assert spec.loader is not None
+    helper = module_from_spec(spec)
+    spec.loader.exec_module(helper)
+    for name in ("t5", "whisper"):
+        helper.write_folder(folder / name, name)
+    helper.write_wave(folder / "speech.wav", helper.sound(2.0, 8))
 
 
 def made(nodes, name, shape, weights) -> onnx.ModelProto:

@@ -95,7 +95,7 @@ def test_what_our_plugins_offer_is_reserved_for_them():
 
 
 def test_the_flags_that_our_plugins_bring_are_known_to_be_theirs():
-    context = click.Context(app)
+    context = click.Context(app, **app.context_settings)  # commands remember which flags ask for help
     commands = [app, *(app.get_command(context, name) for name in app.list_commands(context))]
     brought = [flag for one in commands for flag in one.get_params(context) if isinstance(flag, BroughtFlag)]
     assert len(brought) > 10

@@ -9,8 +9,11 @@ from tract_core.plugins.descriptor import Format
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_FAMILIES: Final = ("gemma", "gpt2", "gpt_oss", "llama", "neox", "olmo2", "phi3")
+_FAMILIES: Final = ("gemma", "gpt2", "gpt_oss", "llama", "neox", "olmo2", "phi3", "t5", "whisper")
 """Modules of `tract_gguf.builders` that build networks."""
+
+_ENCODERS: Final = ("bert",)
+"""Those that build encoders of texts."""
 
 
 @hookimpl
@@ -21,13 +24,15 @@ def tract_api_version() -> str:
 
 @hookimpl
 def tract_tables() -> Mapping[str, str]:
-    """How the network of an architecture is built."""
-    return {"gguf": "tract_gguf.builders.table:GGUF"}
+    """How the network of an architecture is built, and how an encoder of texts is."""
+    names = {"gguf": "GGUF", "gguf_encoders": "GGUF_ENCODERS"}
+    return {table: f"tract_gguf.builders.table:{name}" for table, name in names.items()}
 
 
 def row_modules() -> Mapping[str, Sequence[str]]:
     """The networks, by family."""
-    return {"gguf": [f"tract_gguf.builders.{family}" for family in _FAMILIES]}
+    tables = {"gguf": _FAMILIES, "gguf_encoders": _ENCODERS}
+    return {table: [f"tract_gguf.builders.{one}" for one in families] for table, families in tables.items()}
 
 
 @hookimpl

@@ -123,5 +123,7 @@ def test_without_the_reader_of_gguf_files(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_public_names() -> None:
     names = {"Answer", "Engine", "EngineText", "TextEmbedder", "TextModel", "Writing", "load", "load_embedder"}
+    names |= {"TextReranker", "load_reranker"}
+    names |= {"Segment", "SpeechModel", "TextToText", "Transcript", "load_speech"}
     assert set(tract_transformers.__all__) == names
     assert all(hasattr(tract_transformers, name) and name not in vars(builtins) for name in tract_transformers.__all__)

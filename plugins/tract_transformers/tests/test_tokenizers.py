@@ -184,7 +184,7 @@ def test_no_tokenizer_json(tmp_path: Path) -> None:
     ("changes", "kind", "message"),
     [
         ({"tokenizer.ggml.model": None}, CorruptModel, "tokenizer.ggml.model is missing"),
-        ({"tokenizer.ggml.model": "t5"}, Unsupported, "tokenizers of kind 't5' are not known here"),
+        ({"tokenizer.ggml.model": "rwkv"}, Unsupported, "tokenizers of kind 'rwkv' are not known here"),
         ({"tokenizer.ggml.pre": "new-thing"}, Unsupported, "how 'new-thing' cuts texts"),
         ({"tokenizer.ggml.pre": [1]}, Unsupported, "cuts texts"),
         ({"tokenizer.ggml.tokens": None}, CorruptModel, "tokenizer.ggml.tokens is missing"),

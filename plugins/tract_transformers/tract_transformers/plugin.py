@@ -21,6 +21,9 @@ _OPERATORS: Final = (
 _NATIVE: Final = ("paged_attention",)
 """Modules of `tract_transformers.cpu`."""
 
+_ON_GPUS: Final = ("paged_attention",)
+"""Modules of `tract_transformers.cuda` and `tract_transformers.metal`."""
+
 _SPELLED: Final = ("kv_cache", "recurrent")
 """Modules of `tract_transformers.nnef`."""
 
@@ -38,13 +41,14 @@ def tract_tables() -> Mapping[str, str]:
 
 
 def row_modules() -> Mapping[str, Sequence[str]]:
-    """What operators of language models mean, and how archives spell them."""
+    """What operators of language models mean, how runtimes compute them, and how archives spell them."""
     operators = [f"tract_transformers.ops.{family}" for family in _OPERATORS]
     spelled = [f"tract_transformers.nnef.{family}" for family in _SPELLED]
     native = [f"tract_transformers.cpu.{family}" for family in _NATIVE]
     return {
         **dict.fromkeys(("reference", "state", "memory", "cost", "axes"), operators),
         **dict.fromkeys(("cpu_moves", "cpu_groups"), native),
+        **{name: [f"tract_transformers.{name}.{family}" for family in _ON_GPUS] for name in ("cuda", "metal")},
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
     }
 
@@ -74,4 +78,5 @@ def tract_commands() -> Mapping[str, str]:
         "generate": "tract_transformers.cli.generate:command",
         "llm-bench": "tract_transformers.cli.llm_bench:command",
         "perplexity": "tract_transformers.cli.perplexity:command",
+        "transcribe": "tract_transformers.cli.transcribe:command",
     }

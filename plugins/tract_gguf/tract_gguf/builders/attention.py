@@ -38,11 +38,13 @@ def attended(
     form: Attention,
     *,
     sinks: Wired | None = None,
+    bias: Wired | None = None,
 ) -> tuple[Wired, Wired, Wired]:
     """What is mixed of values [B,S,heads * size], and all keys and values [B,key heads,P+S,size].
 
     ``projected``: queries, keys and values [B,S,...], with as many elements a position as all heads have.
-    ``sinks``: for each head of queries, the score of looking at nothing.
+    ``sinks``: for each head of queries, the score of looking at nothing. ``bias``: what is added to scores, mask and
+    all, [1,key heads,shared,S,P+S], where some of these may be 1.
     """
     net, wire = network, NodeWiring(network.model, f"blk.{layer}.attn")
     (batch, count), shared = (net.batch, net.count), net.heads // net.key_heads
@@ -58,7 +60,7 @@ def attended(
     scores = _product("bshgd,bhtd->bhgst", q, keys) * float(form.scale or 1 / sqrt(net.key_size))
     if form.cap is not None:
         scores = (scores * (1 / form.cap)).tanh() * form.cap
-    scores += net.mask(form.window)[None, None, None]
+    scores += net.mask(form.window)[None, None, None] if bias is None else bias
     shares = scores.op(Softmax((4,))) if sinks is None else _beside_nothing(net, scores, sinks)
     mixed = _product("bhgst,bhtd->bshgd", shares, values)
     return mixed.reshape((batch, count, net.heads * net.value_size)), keys, values

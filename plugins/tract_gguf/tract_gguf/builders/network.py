@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tract_core.data import DatumType
@@ -33,23 +35,33 @@ class Network(Hyperparameters):
         if self.layers > model.limits.max_outputs // 2:
             raise LimitExceeded(f"the network has {self.layers} layers, {model.limits.max_outputs // 2} are allowed")
         self.model = model
-        wire = NodeWiring(model, "network")
-        shape = (self.batch, self.count)
-        self.tokens = Wired(wire, model.add_source("tokens", TypedFact.of(DatumType.I64, shape)))
-        self._past = [self._source(layer) for layer in range(self.layers)]
+        self._past: list[tuple[OutletId, OutletId]] = []
         self._present: list[OutletId] = []
         self._masks: dict[int | None, Wired] = {}
-        self.positions = self._range(self.past, self.length)
+        self._take_inputs()
+
+    def _take_inputs(self) -> None:
+        """The inputs of the model: tokens, then the past."""
+        self.tokens = self.source("tokens", DatumType.I64, (self.batch, self.count))
+        self._past = [self._source(layer) for layer in range(self.layers)]
+        self.positions = self.numbers(self.past, self.length)
+
+    def source(self, name: str, kind: DatumType, shape: Sequence[Dim]) -> Wired:
+        """An input of the model."""
+        count_node()
+        wire = NodeWiring(self.model, "network")
+        return Wired(wire, self.model.add_source(name, TypedFact.of(kind, shape)))
 
     def _source(self, layer: int) -> tuple[OutletId, OutletId]:
-        count_node()
         sizes = (("key", self.key_size), ("value", self.value_size))
         shapes = {name: (self.batch, self.key_heads, self.past, size) for name, size in sizes}
-        facts = {name: TypedFact.of(DatumType.F32, shape) for name, shape in shapes.items()}
-        key, value = (self.model.add_source(f"past.{layer}.{name}", fact) for name, fact in facts.items())
+        key, value = (
+            self.source(f"past.{layer}.{name}", DatumType.F32, shape).outlet for name, shape in shapes.items()
+        )
         return key, value
 
-    def _range(self, start: Dim, end: Dim) -> Wired:
+    def numbers(self, start: Dim, end: Dim) -> Wired:
+        """The integers from ``start`` up to and without ``end``, in i64."""
         wire = NodeWiring(self.model, "positions")
         return Wired(wire, wire.through(wire_range, *(wire.const(bound) for bound in (start, end, 1))))
 
@@ -72,7 +84,7 @@ class Network(Hyperparameters):
         """What is added to scores [S,P+S], as of `causal_mask`; the same for all layers with that window."""
         if window not in self._masks:
             wire = NodeWiring(self.model, "mask")
-            rows, columns = Wired(wire, self.positions.outlet), self._range(0, self.length)
+            rows, columns = Wired(wire, self.positions.outlet), self.numbers(0, self.length)
             self._masks[window] = causal_mask(rows, Wired(wire, columns.outlet), window)
         return self._masks[window]
 

@@ -12,6 +12,8 @@ from tract_core.errors import CorruptModel, Unsupported
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_gguf.folders import names
+from tract_gguf.folders.encoders import ENCODERS
+from tract_gguf.folders.halves import FAMILIES
 from tract_gguf.reading.metadata import Value
 
 Config = Mapping[str, Any]
@@ -96,8 +98,9 @@ def kind_of(config: Config) -> Kind:
     name = config.get("model_type")
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
+        known = ", ".join(sorted({*KINDS, *FAMILIES, *ENCODERS}))
         raise Unsupported(
-            f"config.json is of the model type {name!r:.80}; known are {', '.join(sorted(KINDS))}",
+            f"config.json is of the model type {name!r:.80}; known are {known}",
             hint="export it to ONNX: optimum-cli export onnx --model FOLDER OUTPUT",
         )
     for one in kind.refused:

@@ -17,6 +17,8 @@ from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
 from tract_core.plugins.keys import Array
 from tract_core.safe_files import map_file, plain_file_below, resolve_below
 from tract_gguf.folders.config import Config, Kind, kind_of, metadata_of
+from tract_gguf.folders.encoders import encoder_file, encoder_of
+from tract_gguf.folders.halves import HEAD, Family, family_of, metadata_of_halves
 from tract_gguf.folders.names import name_in_files
 from tract_gguf.folders.quantised.schemes import put_together
 from tract_gguf.folders.safetensors import parsed, read_tensors
@@ -77,6 +79,12 @@ class Folder:
 
 def _read(folder: Folder, limits: LoadLimits) -> GgufFile:
     config = folder.said(CONFIG)
+    family = family_of(config)
+    if family is not None:
+        return _in_halves(config, family, put_together(config, _tensors(folder, limits), limits))
+    encoder = encoder_of(config)
+    if encoder is not None:
+        return encoder_file(config, encoder, put_together(config, _tensors(folder, limits), limits))
     kind = kind_of(config)
     metadata, extra = metadata_of(config, kind)
     tensors: dict[str, Tensor] = {name: _of_array(name, array) for name, array in extra.items()}
@@ -91,6 +99,20 @@ def _read(folder: Folder, limits: LoadLimits) -> GgufFile:
     elif "output.weight" not in tensors:
         raise CorruptModel("config.json says that logits have a matrix of their own, and there is none")
     return GgufFile(3, 1, MappingProxyType(metadata), MappingProxyType(tensors))
+
+
+def _in_halves(config: Config, family: Family, held: Mapping[str, Tensor]) -> GgufFile:
+    """A network of an encoder and a decoder. Raises ModelError."""
+    tensors: dict[str, Tensor] = {}
+    for name, tensor in held.items():
+        called = family.name(name)
+        if called is not None and called in tensors:
+            raise CorruptModel(f"there are two tensors that files call {called!r:.80}")
+        if called is not None:
+            tensors[called] = replace(tensor, name=called)
+    if config.get("tie_word_embeddings") is not False:
+        tensors.pop(HEAD, None)
+    return GgufFile(3, 1, MappingProxyType(metadata_of_halves(config, family)), MappingProxyType(tensors))
 
 
 def _files(folder: Folder) -> Sequence[str]:

@@ -10,6 +10,7 @@ import click
 from tract_core.cli.command import ModelCommand
 from tract_transformers.cli.options import (
     adapter_option,
+    cache_option,
     exact_option,
     sampling_options,
     threads_option,
@@ -31,6 +32,7 @@ COMMANDS: Final = "/exit ends it, /clear begins anew, /system TEXT says what the
 @adapter_option
 @threads_option
 @exact_option
+@cache_option
 @click.pass_obj
 def command(request: Request, system: str | None, **wishes: Any) -> None:
     """Talk with MODEL: each line is what a user says, and the answer is printed as it is written.
@@ -41,9 +43,9 @@ def command(request: Request, system: str | None, **wishes: Any) -> None:
     from tract_core.errors import InputError
     from tract_transformers.cli.options import draft_of, is_rounded, text_model_of
 
-    threads, exact = wishes.pop("threads"), wishes.pop("exact")
+    threads, exact, cache = (wishes.pop(name) for name in ("threads", "exact", "cache"))
     tokenizer, adapters = wishes.pop("tokenizer"), wishes.pop("adapters")
-    model = text_model_of(request, tokenizer, threads, exact=exact, adapters=adapters)
+    model = text_model_of(request, tokenizer, threads, exact=exact, cache=cache, adapters=adapters)
     wishes["draft"] = draft_of(request, wishes["draft"], threads, exact=exact)
     if model.template is None:
         raise InputError("the model has no chat template", hint="'tract MODEL generate --prompt TEXT' needs none")

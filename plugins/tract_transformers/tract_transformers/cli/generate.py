@@ -12,6 +12,7 @@ import click
 from tract_core.cli.command import ModelCommand
 from tract_transformers.cli.options import (
     adapter_option,
+    cache_option,
     exact_option,
     sampling_options,
     text_of,
@@ -46,6 +47,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False)
 @adapter_option
 @threads_option
 @exact_option
+@cache_option
 @click.pass_obj
 def command(request: Request, as_json: bool, **wishes: Any) -> None:
     """Print what MODEL writes behind a text, as it is written.
@@ -55,10 +57,10 @@ def command(request: Request, as_json: bool, **wishes: Any) -> None:
     from tract_transformers.cli.options import draft_of, runtime_of, text_model_of
 
     asked = _asked(*(wishes.pop(name) for name in ("prompt", "message", "system")))
-    threads, exact = wishes.pop("threads"), wishes.pop("exact")
+    threads, exact, cache = (wishes.pop(name) for name in ("threads", "exact", "cache"))
     wishes |= {name: text_of(wishes[name]) for name in ("schema", "grammar") if wishes[name] is not None}
     tokenizer, adapters = wishes.pop("tokenizer"), wishes.pop("adapters")
-    model = text_model_of(request, tokenizer, threads, exact=exact, adapters=adapters)
+    model = text_model_of(request, tokenizer, threads, exact=exact, cache=cache, adapters=adapters)
     wishes["draft"] = draft_of(request, wishes["draft"], threads, exact=exact)
     if wishes["prompt_cache"] is not None and not Path(wishes["prompt_cache"]).exists():
         model.save_prompt(wishes["prompt_cache"], asked)

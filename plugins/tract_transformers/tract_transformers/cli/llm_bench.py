@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tract_core.cli.command import ModelCommand
-from tract_transformers.cli.options import exact_option
+from tract_transformers.cli.options import cache_option, exact_option
 
 if TYPE_CHECKING:
     from tract_core.api.runnable import Runnable
@@ -35,9 +35,10 @@ def _counts(ctx: click.Context, parameter: click.Parameter, text: str) -> list[i
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads. Default: as the runtime has them.")
 @click.option("--repetitions", type=click.IntRange(1), default=5, show_default=True, metavar="N", help="Runs of each.")
 @exact_option
+@cache_option
 @click.option("--json", "as_json", is_flag=True, help="A list of objects, one for each test.")
 @click.pass_obj
-def command(request: Request, threads: int | None, exact: bool, as_json: bool, **asked: Any) -> None:
+def command(request: Request, threads: int | None, as_json: bool, **asked: Any) -> None:
     """Measure how many tokens a second MODEL reads (pp) and writes (tg).
 
     Tokens are random ones, and no tokenizer is needed. Each test is run once unmeasured. The figure is the median of
@@ -48,7 +49,7 @@ def command(request: Request, threads: int | None, exact: bool, as_json: bool, *
 
     if not asked["pp"] and not asked["tg"]:
         raise click.UsageError("there is nothing to measure: both --pp and --tg are 0")
-    runnable = runnable_of(request, threads, exact=exact)
+    runnable = runnable_of(request, threads, exact=asked["exact"], cache=asked["cache"])
     about = {**_about(request, runnable), "threads": threads or _threads(runnable)}
     with request.progress("measuring"):
         found = measured(runnable, asked["pp"], asked["tg"], Manner(asked["depth"], asked["repetitions"], request.say))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tract_core.api.model import Model
     from tract_core.api.runnable import Runnable
     from tract_core.cli.request import Request
+    from tract_transformers.generation.halves import Halves
     from tract_transformers.generation.loading import Words
     from tract_transformers.generation.text_model import TextModel
 
@@ -49,6 +50,11 @@ adapter_option = click.option(
     help="A folder of PEFT or a file of GGUF with a low-rank adapter (LoRA). Repeat for several.",
 )
 
+cache_option = click.option(
+    "--cache",
+    type=click.Choice(("f32", "f16", "bf16", "i8")),
+    help="How keys and values are kept. Default: f16, or f32 with --exact.",
+)
 exact_option = click.option(
     "--exact",
     is_flag=True,
@@ -102,13 +108,73 @@ def draft_of(request: Request, given: str | None, threads: int | None, *, exact:
 
 
 def text_model_of(
-    request: Request, tokenizer: str | None, threads: int | None, *, exact: bool, adapters: Sequence[str] = ()
+    request: Request,
+    tokenizer: str | None,
+    threads: int | None,
+    *,
+    exact: bool,
+    cache: str | None = None,
+    adapters: Sequence[str] = (),
 ) -> TextModel:
     """The language model that the global flags ask for. Raises TractError."""
+    from tract_transformers.generation.halves import is_in_halves
     from tract_transformers.generation.loading import text_model
 
-    runnable = runnable_of(request, threads, exact=exact, adapters=adapters)
-    return text_model(runnable, words_of_request(request, tokenizer))
+    words = words_of_request(request, tokenizer)
+    if is_in_halves(Path(request.model or ""), words.architecture):
+        return _text_to_text(request, words, threads, exact=exact, adapters=adapters)
+    return text_model(runnable_of(request, threads, exact=exact, cache=cache, adapters=adapters), words)
+
+
+def _text_to_text(
+    request: Request, words: Words, threads: int | None, *, exact: bool, adapters: Sequence[str]
+) -> TextModel:
+    """The model with an encoder that the global flags ask for. Raises TractError."""
+    from tract_core.errors import InputError
+    from tract_transformers.generation.halves import text_to_text
+
+    if adapters:
+        raise InputError("adapters of a model with an encoder are not known")
+    halves = halves_of(request)
+    name, options, own = runtime_flags(request, threads, exact=exact)
+    with request.progress("preparing"):
+        return text_to_text(halves, words.tokenizer, name, **options, **own)
+
+
+def halves_of(request: Request) -> Halves:
+    """The encoder and the decoder of MODEL. Raises TractError, also for flags that change one model."""
+    from tract_core.errors import InputError
+    from tract_transformers.generation.halves import read_halves
+
+    given = [name for name in _OF_ONE_MODEL if getattr(request, name)]
+    if given:
+        name = given[0].replace("_", " ")
+        raise InputError(f"the model is an encoder and a decoder: flags that say of one model ({name}) are not for it")
+    with request.progress("loading"):
+        return read_halves(Path(request.model or ""), request.limits)
+
+
+_OF_ONE_MODEL: Final = (
+    *("inputs", "facts_bundle", "constantize", "override_fact", "assertions", "input_nodes", "output_nodes"),
+    *("stage", "declutter_step", "transforms", "settings", "optimize"),
+)
+"""Fields of a request that change a model."""
+
+
+def runtime_flags(
+    request: Request, threads: int | None, *, exact: bool
+) -> tuple[str, Mapping[str, Any], Mapping[str, Any]]:
+    """The runtime's name, the options that the global flags give, and those that the others ask for.
+
+    ``exact``: whether floats are never rounded to bytes, unless the global flags say so.
+    """
+    from tract_core.plugins.parameters import parse_call
+
+    name, options = parse_call(request.runtime)
+    own = {} if threads is None else {"threads": threads}
+    if not exact and BYTES not in options and takes_bytes(name):
+        own[BYTES] = True
+    return name, options, own
 
 
 def words_of_request(request: Request, tokenizer: str | None) -> Words:
@@ -127,37 +193,51 @@ def runnable_of(
     threads: int | None,
     *,
     exact: bool,
+    cache: str | None = None,
     all_logits: bool = False,
     adapters: Sequence[str] = (),
 ) -> Runnable:
     """The model of the global flags, ready to run. ``all_logits``: whether those of all tokens count.
 
-    ``exact``: whether floats are never rounded to bytes, unless the global flags say so. ``adapters``: files of them.
+    ``exact``: whether floats are never rounded to bytes, unless the global flags say so. ``cache``: the type in which
+    keys and values are kept; ``None`` for f16 where floats are rounded, else f32. ``adapters``: files of them.
     """
-    from tract_core.api.model import Model
-    from tract_core.plugins.parameters import parse_call
-    from tract_transformers.cli.genai import with_folder
     from tract_transformers.generation.drafts import MOST_DRAFTED
-    from tract_transformers.generation.genai import WithoutMask, genai_folder, read_genai
-    from tract_transformers.generation.loading import add_adapters, file_in
+    from tract_transformers.generation.loading import add_adapters
     from tract_transformers.language_model.keep import keep_past
 
-    path = Path(request.model or "")
-    folder = None if request.model is None else genai_folder(Path(request.model))
+    model = _model_of(request)
+    add_adapters(model, adapters, Path(request.model or ""))
+    name, options, own = runtime_flags(request, threads, exact=exact)
+    kept = cache or ("f16" if {**options, **own}.get(BYTES, False) else "f32")
+    keep_past(model, kept, last=None if all_logits else MOST_DRAFTED + 1)
+    return _prepared(request, model, name, {**options, **own})
+
+
+def _model_of(request: Request) -> Model:
+    """The model that the global flags ask for; where they change nothing, what was prepared of it is found again."""
+    from tract_core.api.model import Model
+    from tract_transformers.cli.genai import with_folder
+    from tract_transformers.generation.genai import WithoutMask, genai_folder, read_genai
+    from tract_transformers.generation.loading import file_in, load_model
+
+    path = None if request.model is None else Path(request.model)
+    changes = any(getattr(request, name) for name in (*_OF_ONE_MODEL, *_OF_LOADING))
+    if path is not None and path.exists() and not changes:
+        with request.progress("loading"):
+            return load_model(path)
+    folder = None if path is None else genai_folder(path)
     request = with_folder(request)
     if request.model is not None:
         request = replace(request, model=str(file_in(Path(request.model))))
     model = Model.from_typed(request.typed_model())
     if folder is not None:
         model.transform(WithoutMask(read_genai(folder).mask))
-    add_adapters(model, adapters, path)
-    name, options = parse_call(request.runtime)
-    own = {} if threads is None else {"threads": threads}
-    if not exact and BYTES not in options and takes_bytes(name):
-        own[BYTES] = True
-    rounded = {**options, **own}.get(BYTES, False)
-    keep_past(model, "f16" if rounded else "f32", last=None if all_logits else MOST_DRAFTED + 1)
-    return _prepared(request, model, name, {**options, **own}) if own else request.runnable(model.typed)
+    return model
+
+
+_OF_LOADING: Final = ("format_name", "limits", "of_format", "left_context", "right_context", "check_patches", "staged")
+"""Fields that say how it is loaded, or what is looked at meanwhile."""
 
 
 def text_of(file: str) -> str:

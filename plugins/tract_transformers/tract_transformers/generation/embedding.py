@@ -1,16 +1,21 @@
-"""Texts as vectors: what a language model has of them in front of its head, so that texts alike lie near each other."""
+"""Texts as vectors, so that texts alike lie near each other.
+
+Encoders are made for that; of language models, what stands in front of their head is taken.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tract_core.api.given import checked_path
+from tract_core.api.model import Model
 from tract_core.api.runnable import Runnable
 from tract_core.api.runtime import Runtime
 from tract_core.errors import InputError, RunError, Unsupported
@@ -23,15 +28,13 @@ from tract_core.ops.cast import Cast
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import ElementWise
 from tract_transformers.generation.adapters import Adapter
-from tract_transformers.generation.loading import Words, add_adapters, load_model, words_of
+from tract_transformers.generation.loading import Words, add_adapters, load_model, several, words_of
 from tract_transformers.generation.reading import CHUNK
+from tract_transformers.generation.said_of_vectors import POOLINGS, Pooling, SaidOfVectors, said_of_vectors
+from tract_transformers.language_model.encoder import Array, Encoder, computed, encoder_of, keep_output
 from tract_transformers.language_model.keep import description_of, keep_past, pasts_of
+from tract_transformers.tokenizers.protocol import Framed
 from tract_transformers.transforms.wanted_logits import replace_logits
-
-Pooling = Literal["last", "mean"]
-
-POOLINGS: Final = ("last", "mean")
-"""What stands for a text: the vector of its last token, or the mean of all."""
 
 Vectors = npt.NDArray[np.float32]
 
@@ -71,23 +74,105 @@ def _before_head(model: TypedModel, outlet: OutletId) -> OutletId:
             return outlet
 
 
-class TextEmbedder:
-    """A model that makes vectors of texts. Many threads may use one."""
+class Vectors64(Protocol):
+    """What makes vectors of texts, of no certain length."""
 
-    def __init__(self, runnable: Runnable, words: Words, pooling: Pooling = "last", *, end: bool = False) -> None:
-        """``runnable``: with `HiddenStates`. ``end``: whether the token that ends texts stands behind each."""
-        if pooling not in POOLINGS:
-            raise InputError(f"pooling is {pooling!r}, wanted one of {', '.join(POOLINGS)}")
+    def tokens(self, text: str) -> Framed:
+        """The tokens of a text, with those around it. Raises InputError."""
+        ...
+
+    def vectors(self, texts: Sequence[Framed]) -> Iterator[tuple[int, Array]]:
+        """The number of each text, and its vector [width] in f64, in any order. Raises RunError."""
+        ...
+
+
+class OfDecoder:
+    """Vectors of a language model, with `HiddenStates`: each text is read alone, in pieces."""
+
+    def __init__(self, runnable: Runnable, words: Words, pooling: Pooling, *, end: bool) -> None:
+        if pooling == "cls":
+            raise InputError("the first token of a text says nothing of it, as it sees no other: take 'last' or 'mean'")
         ends = sorted(words.tokenizer.ends)
         if end and not ends:
             raise InputError("the tokenizer has no token that ends texts")
+        self._tokenizer, self._pooling = words.tokenizer, pooling
+        self._behind = ends[:1] if end else []
+        # There are other numbers of logits than of tokens, so that says nothing of which tokens there are.
+        self._pasts = pasts_of(runnable, replace(description_of(runnable), vocabulary=None))
+
+    def tokens(self, text: str) -> Framed:
+        """As the protocol says."""
+        found = [*self._tokenizer.begin, *self._tokenizer.encode(text), *self._behind]
+        return Framed(found, [0] * len(found))
+
+    def vectors(self, texts: Sequence[Framed]) -> Iterator[tuple[int, Array]]:
+        """As the protocol says."""
+        for number, text in enumerate(texts):
+            yield number, self._of(text.tokens)
+
+    def _of(self, tokens: Sequence[int]) -> Array:
+        past, total = self._pasts.past(), np.zeros(())
+        try:
+            past.truncate(0)
+            for start in range(0, len(tokens), CHUNK):
+                rows = past.extend(tokens[start : start + CHUNK], every=self._pooling == "mean").astype(np.float64)
+                total = total + rows.sum(axis=0) if self._pooling == "mean" else rows[-1]
+        finally:
+            self._pasts.give_back(past)
+        return total
+
+
+class OfEncoder:
+    """Vectors of an encoder, whose only output are those of tokens: texts of like lengths are read side by side."""
+
+    def __init__(self, runnable: Runnable, words: Words, pooling: Pooling, encoder: Encoder, *, end: bool) -> None:
+        if end:
+            raise InputError("what stands behind a text is up to the encoder's tokenizer (end=True)")
+        self._runnable, self._encoder = runnable, encoder
+        self._tokenizer, self._pooling = words.tokenizer, pooling
+
+    def tokens(self, text: str) -> Framed:
+        """As the protocol says."""
+        return self._tokenizer.framed(text)
+
+    def vectors(self, texts: Sequence[Framed]) -> Iterator[tuple[int, Array]]:
+        """As the protocol says."""
+        for number, rows in computed(self._runnable, self._encoder, texts):
+            wide = rows.astype(np.float64)
+            yield number, wide.sum(axis=0) if self._pooling == "mean" else wide[0 if self._pooling == "cls" else -1]
+
+
+class TextEmbedder:
+    """A model that makes vectors of texts. Many threads may use one."""
+
+    def __init__(
+        self,
+        runnable: Runnable,
+        words: Words,
+        pooling: Pooling = "last",
+        *,
+        end: bool = False,
+        before: str = "",
+        lowercase: bool = False,
+    ) -> None:
+        """``runnable``: an encoder, or a language model with `HiddenStates`.
+
+        ``end``: whether the token that ends texts stands behind each; ``before``: a text that stands in front of each;
+        ``lowercase``: whether texts are written in small letters.
+        """
+        if pooling not in POOLINGS:
+            raise InputError(f"pooling is {pooling!r}, wanted one of {', '.join(POOLINGS)}")
+        encoder = encoder_of(runnable)
         self.runnable = runnable
         self.tokenizer = words.tokenizer
         self.context = words.context
         self.pooling: Pooling = pooling
-        self._behind = ends[:1] if end else []
-        # There are other numbers of logits than of tokens, so that says nothing of which tokens there are.
-        self._pasts = pasts_of(runnable, replace(description_of(runnable), vocabulary=None))
+        self._before, self._lowercase = before, lowercase
+        self._made: Vectors64 = (
+            OfDecoder(runnable, words, pooling, end=end)
+            if encoder is None
+            else OfEncoder(runnable, words, pooling, encoder, end=end)
+        )
 
     def embed(self, texts: str | Iterable[str]) -> Vectors:
         """A vector of length 1 for each text: texts,width. A single text is one of one.
@@ -95,9 +180,9 @@ class TextEmbedder:
         Raises InputError for what is no text, an empty one, and one that is longer than the model's context; RunError
         where the model fails.
         """
-        several = [texts] if isinstance(texts, str) else list(texts)
-        found = [self._of(self._tokens(text)) for text in several]
-        return np.stack(found) if found else np.zeros((0, 0), np.float32)
+        framed = [self._tokens(text) for text in ([texts] if isinstance(texts, str) else texts)]
+        found: dict[int, Vectors] = {number: _scaled(total) for number, total in self._made.vectors(framed)}
+        return np.stack([found[number] for number in range(len(framed))]) if framed else np.zeros((0, 0), np.float32)
 
     def rank(self, query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
         """The texts by how near each is to a query: their numbers, with the cosine, the nearest first.
@@ -109,54 +194,76 @@ class TextEmbedder:
         near = self.embed(texts) @ self.embed(query)[0]
         return [(int(place), float(near[place])) for place in np.argsort(-near, kind="stable")]
 
-    def _tokens(self, text: object) -> list[int]:
+    def _tokens(self, text: object) -> Framed:
         if not isinstance(text, str):
             raise InputError(f"a text is a {type(text).__name__}, wanted a string")
-        tokens = [*self.tokenizer.begin, *self.tokenizer.encode(text), *self._behind]
-        if not tokens:
+        whole = self._before + text
+        found = self._made.tokens(whole.lower() if self._lowercase else whole)
+        if not found.tokens:
             raise InputError("a text is empty, and the model has no token for the beginning of one")
-        if self.context is not None and len(tokens) > self.context:
-            raise InputError(f"a text has {len(tokens)} tokens, and the model's context is {self.context}")
-        return tokens
-
-    def _of(self, tokens: Sequence[int]) -> Vectors:
-        past, total = self._pasts.past(), np.zeros(())
-        try:
-            past.truncate(0)
-            for start in range(0, len(tokens), CHUNK):
-                rows = past.extend(tokens[start : start + CHUNK], every=self.pooling == "mean").astype(np.float64)
-                total = total + rows.sum(axis=0) if self.pooling == "mean" else rows[-1]
-        finally:
-            self._pasts.give_back(past)
-        length = float(np.linalg.norm(total))
-        if not np.isfinite(length) or not length:
-            raise RunError("the vector of a text has no direction: it is zero, or holds not-a-number")
-        return (total / length).astype(np.float32)
+        if self.context is not None and len(found.tokens) > self.context:
+            raise InputError(f"a text has {len(found.tokens)} tokens, and the model's context is {self.context}")
+        return found
 
     def __repr__(self) -> str:
         return f"TextEmbedder({self.tokenizer!r}, on {self.runnable.runtime.name()})"
+
+
+def _scaled(total: Array) -> Vectors:
+    """A vector of length 1. Raises RunError for one without a direction."""
+    length = float(np.linalg.norm(total))
+    if not np.isfinite(length) or not length:
+        raise RunError("the vector of a text has no direction: it is zero, or holds not-a-number")
+    return (total / length).astype(np.float32)
 
 
 def load_embedder(
     path: str | os.PathLike[str],
     runtime: str | Runtime = "default",
     *,
-    pooling: Pooling = "last",
+    pooling: Pooling | None = None,
     end: bool = False,
     tokenizer: str | os.PathLike[str] | None = None,
     adapters: Iterable[Adapter] = (),
     **options: Any,
 ) -> TextEmbedder:
-    """A language model of a file or a folder as one that makes vectors of texts.
+    """An encoder, or a language model, of a file or a folder, as what makes vectors of texts.
 
-    ``pooling``: whether the last token's vector stands for a text, or the mean of all; ``end``: whether the token that
-    ends texts stands behind each. What a model was trained for, its page says. The others are those of `load`, which
-    says what is raised.
+    ``pooling``: whether the vector of the last token stands for a text, the mean of all, or that of the first
+    (``cls``); unless given, what the model says: in ``modules.json`` beside it, or in its GGUF file. One that says
+    nothing has the mean, where it is an encoder, else the last token. ``end``: whether the token that ends texts stands
+    behind each. The others are those of `load`, which says what is raised; encoders take no adapters.
     """
-    found = checked_path(path)
+    found, added = checked_path(path), several(adapters)
     words = words_of(found, tokenizer)
     model = load_model(found)
-    add_adapters(model, adapters, found)
+    encoder, said = encoder_of(model), said_of_vectors(found, pooling=pooling)
+    if encoder is None:
+        _keep_states(model, added, found)
+        default: Pooling = "last"
+    else:
+        _keep_hidden(model, encoder, added)
+        words, default = replace(words, context=said.context or words.context), "mean"
+    runnable = model.into_runnable(runtime, **options)
+    return _embedder(runnable, words, said, said.pooling or default, end=end)
+
+
+def _embedder(runnable: Runnable, words: Words, said: SaidOfVectors, pooling: Pooling, *, end: bool) -> TextEmbedder:
+    return TextEmbedder(runnable, words, pooling, end=end, before=said.before, lowercase=said.lowercase)
+
+
+def _keep_states(model: Model, adapters: Sequence[Adapter], path: Path) -> None:
+    """Have a language model give what its head reads. Raises as `load` does."""
+    add_adapters(model, adapters, path)
     model.transform(HiddenStates(description_of(model).logits))
     keep_past(model)
-    return TextEmbedder(model.into_runnable(runtime, **options), words, pooling, end=end)
+
+
+def _keep_hidden(model: Model, encoder: Encoder, adapters: Sequence[Adapter]) -> None:
+    """Have an encoder give the vectors of tokens alone. Raises Unsupported for one that gives none."""
+    if adapters:
+        raise InputError("adapters of encoders are not known")
+    if encoder.hidden is None:
+        hint = "tract_transformers.load_reranker gives scores"
+        raise Unsupported("the encoder gives scores of texts, and no vectors", hint=hint)
+    keep_output(model, encoder.hidden)

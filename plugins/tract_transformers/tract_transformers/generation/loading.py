@@ -17,6 +17,7 @@ from tract_transformers.generation.adapters import Adapter, adapters_of
 from tract_transformers.generation.drafts import MOST_DRAFTED
 from tract_transformers.generation.genai import CONFIG, genai_folder, load_genai
 from tract_transformers.generation.gguf_files import gguf, is_gguf
+from tract_transformers.generation.halves import is_in_halves, read_halves, text_to_text
 from tract_transformers.generation.text_model import TextModel
 from tract_transformers.language_model.keep import description_of, keep_past
 from tract_transformers.templates.template import ChatTemplate
@@ -39,11 +40,15 @@ MOST_TEMPLATE: Final = 1 << 20
 
 @frozen
 class Words:
-    """What is known about the texts of a model. ``template``, ``context``: ``None`` where nobody says."""
+    """What is known about the texts of a model. ``template``, ``context``: ``None`` where nobody says.
+
+    ``architecture``: of a GGUF file; else none.
+    """
 
     tokenizer: Tokenizer
     template: ChatTemplate | None
     context: int | None
+    architecture: str | None = None
 
 
 def load(
@@ -60,14 +65,18 @@ def load(
     ``path``: a GGUF file; or a model of another installed format, with ``tokenizer.json`` in its folder; or such a
     folder, also of safetensors. ``runtime``, ``options``: as for `tract_core.Model.into_runnable`, as ``threads=2``.
     ``tokenizer``: another folder, with the ``tokenizer.json`` that is to be used. ``cache``: the type in which keys and
-    values are kept, ``f32``, ``f16`` or ``bf16``. ``adapters``: folders of PEFT or files of GGUF with low-rank adapters
-    (LoRA), or pairs of one and how strong it is, 1 as it was trained.
+    values are kept, ``f32``, ``f16``, ``bf16`` or ``i8``. ``adapters``: folders of PEFT or files of GGUF with low-rank
+    adapters (LoRA), or pairs of one and how strong it is, 1 as it was trained.
 
     Raises ModelError for files that cannot be read, Unsupported for a model that is no language model of a known form,
     InputError where there is no tokenizer, PluginError where a distribution is missing.
     """
     found = checked_path(path)
     words = words_of(found, tokenizer)
+    if is_in_halves(found, words.architecture):
+        if several(adapters):
+            raise InputError("adapters of a model with an encoder are not known")
+        return text_to_text(read_halves(found), words.tokenizer, runtime, **options)
     model = load_model(found)
     add_adapters(model, adapters, found)
     keep_past(model, cache, last=MOST_DRAFTED + 1)
@@ -82,9 +91,14 @@ def text_model(runnable: Runnable, words: Words) -> TextModel:
 
 def add_adapters(model: Model, adapters: Iterable[Adapter], path: Path) -> None:
     """Have a model, of a file or a folder, compute what low-rank adapters add. Raises ModelError, InputError."""
-    several = [adapters] if isinstance(adapters, (str, os.PathLike)) else list(adapters)
-    if several:
-        model.transform(adapters_of(several, path))
+    given = several(adapters)
+    if given:
+        model.transform(adapters_of(given, path))
+
+
+def several(adapters: Iterable[Adapter]) -> list[Adapter]:
+    """A list of them, also of a single one."""
+    return [adapters] if isinstance(adapters, (str, os.PathLike)) else list(adapters)
 
 
 def load_model(path: Path) -> Model:
@@ -128,7 +142,8 @@ def words_of(path: Path, tokenizer: str | os.PathLike[str] | None = None) -> Wor
     if not metadata:
         hint = f"put the model's {FILE} there, or name the folder that has it (tokenizer=..., --tokenizer)"
         raise InputError(f"there is no {FILE} beside the model", where=str(folder), hint=hint)
-    return Words(tokenizer_from_gguf(metadata), _template(metadata.get("tokenizer.chat_template")), _context(metadata))
+    template, context = _template(metadata.get("tokenizer.chat_template")), _context(metadata)
+    return Words(tokenizer_from_gguf(metadata), template, context, metadata.get("general.architecture"))
 
 
 def _of_folder(folder: Path, metadata: Mapping[str, Any]) -> Words:
@@ -137,7 +152,7 @@ def _of_folder(folder: Path, metadata: Mapping[str, Any]) -> Words:
     genai: object = settings(folder, CONFIG).get("model")
     config = {**settings(folder, "config.json"), **(cast("dict[str, Any]", genai) if isinstance(genai, dict) else {})}
     context = next((config[name] for name in CONTEXTS if isinstance(config.get(name), int)), _context(metadata))
-    return Words(tokenizer_from_json(folder), template, context)
+    return Words(tokenizer_from_json(folder), template, context, metadata.get("general.architecture"))
 
 
 def _folder_of(path: Path) -> Path:

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, overload
+from typing import Any, Literal, overload
 
 from tract_core.api.given import checked_path
 from tract_core.api.runnable import Runnable
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
 from tract_transformers.generation.answer import Answer
+from tract_transformers.generation.asking import wishes_of
 from tract_transformers.generation.drafts import MOST_DRAFTED, LookUp, ModelDraft
 from tract_transformers.generation.prompt_file import SavedPrompt, identity_of, read_saved, recall_saved, save_past
 from tract_transformers.generation.reading import CHUNK, read_prompt
-from tract_transformers.generation.stops import checked_stops
 from tract_transformers.generation.writing import Wishes, Writing
 from tract_transformers.language_model.description import LanguageModel
 from tract_transformers.language_model.keep import Pasts, pasts_of
 from tract_transformers.language_model.past import Past
-from tract_transformers.sampling.draw import checked_seed, fresh_seed
-from tract_transformers.sampling.grammar import grammar_of
-from tract_transformers.sampling.sampler import sampler_of
 from tract_transformers.sampling.steps import whole
 from tract_transformers.templates.template import ChatTemplate
 from tract_transformers.tokenizers.protocol import Tokenizer
 
 Prompt = str | Sequence[Mapping[str, Any]]
 """A text to go on with; or the turns of a conversation, each with a ``role`` and its ``content``."""
-
-MOST_TOKENS: Final = 256
-"""Of an answer, unless somebody says more."""
 
 
 @frozen
@@ -112,64 +106,35 @@ class TextModel:
         model's context, and for a grammar that is none, or no text of the model's; RunError where the model fails;
         ModelError for a file that is no prompt of this model.
         """
-        writing = self.asked(prompt, **wishes).writing(self._pasts, self.tokenizer)
+        writing = self.begun(prompt, **wishes)
         if stream:
             return writing
         for _ in writing:
             pass
         return writing.answer
 
+    def begun(self, prompt: Prompt, **wishes: Any) -> Writing:
+        """An answer of which nothing is written yet; else as `generate`, which says what it raises."""
+        return self.asked(prompt, **wishes).writing(self._pasts, self.tokenizer)
+
     def asked(
         self,
         prompt: Prompt,
         *,
-        max_tokens: int = MOST_TOKENS,
-        temperature: float = 0.8,
-        top_k: int = 40,
-        top_p: float = 0.95,
-        min_p: float = 0.05,
-        repetition_penalty: float = 1.0,
-        presence_penalty: float = 0.0,
-        frequency_penalty: float = 0.0,
-        seed: int | None = None,
-        stop: str | Sequence[str] | None = None,
-        logprobs: int | None = None,
-        schema: Mapping[str, Any] | str | None = None,
-        grammar: str | None = None,
-        regex: str | None = None,
         draft: TextModel | Literal["prompt"] | None = None,
         draft_tokens: int = 5,
         prompt_cache: str | os.PathLike[str] | None = None,
-        chunk: int = CHUNK,
-        **unknown: Any,
+        **wishes: Any,
     ) -> AskedText:
         """What `generate` is asked for, checked. Raises as it does."""
-        if unknown:
-            raise InputError(f"generate has no parameter {next(iter(unknown))!r}", hint="help(TextModel.generate)")
-        whole("max_tokens", max_tokens, 0)
-        whole("chunk", chunk, 1)
         whole("draft_tokens", draft_tokens, 1, MOST_DRAFTED)
-        if logprobs is not None:
-            whole("logprobs", logprobs, 0)
-        seed = fresh_seed() if seed is None else checked_seed(seed)
-        sampler = sampler_of(
-            seed=seed,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            min_p=min_p,
-            repetition_penalty=repetition_penalty,
-            presence_penalty=presence_penalty,
-            frequency_penalty=frequency_penalty,
-        )
         tokens = self.prompt_tokens(prompt)
-        room = max_tokens if self.context is None else min(max_tokens, self.context - len(tokens))
-        wished = grammar_of(schema, grammar, regex)
-        wishes = Wishes(sampler, seed, room, checked_stops(stop), logprobs, chunk, wished, draft_tokens)
+        room = None if self.context is None else self.context - len(tokens)
+        found = wishes_of(room, draft_tokens=draft_tokens, **wishes)
         saved = None if prompt_cache is None else read_saved(checked_path(prompt_cache), identity_of(self.runnable))
         if isinstance(draft, TextModel):
             self._check_draft(draft)
-        return AskedText(tokens, wishes, draft if isinstance(draft, TextModel) else _look_up(draft), saved)
+        return AskedText(tokens, found, draft if isinstance(draft, TextModel) else _look_up(draft), saved)
 
     def _check_draft(self, draft: TextModel) -> None:
         """Raise InputError for a model that has other tokens."""

@@ -52,16 +52,20 @@ class Writing(Iterator[str]):
         done: Callable[[Past], None] | None = None,
         *,
         draft: Draft | None = None,
+        encoded: int = 0,
     ) -> None:
         """``past``: a fresh one, or one whose text may begin as ``prompt`` does. ``done``: is given it at the end.
 
-        ``draft``: proposes tokens. Raises InputError for an empty prompt, and for a grammar that is none.
+        ``draft``: proposes tokens. ``encoded``: how many tokens an encoder reads of what was asked; then these count as
+        the prompt, and not those with which the answer begins. Raises InputError for an empty prompt, and for a grammar
+        that is none.
         """
         if not prompt:
             raise InputError("the prompt is empty, and the model has no token for the beginning of a text")
         self._past = past
         self._tokenizer = tokenizer
         self._prompt = list(prompt)
+        self._prompt_tokens = encoded or len(self._prompt)
         self._wishes = wishes
         self._done = done
         self._decoder = StreamingDecoder(tokenizer)
@@ -89,7 +93,7 @@ class Writing(Iterator[str]):
             text="".join(self._text),
             tokens=tuple(self._tokens),
             finish_reason=self._finish or "interrupted",
-            prompt_tokens=len(self._prompt),
+            prompt_tokens=self._prompt_tokens,
             seed=self._wishes.seed,
             logprobs=None if self._wishes.logprobs is None else tuple(self._chances),
             prompt_seconds=self._seconds[0],

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from tract_core.api.model import Model
 from tract_core.api.runnable import Runnable
-from tract_core.errors import TransformError
+from tract_core.errors import TransformError, Unsupported
 from tract_transformers.language_model.description import LanguageModel, describe
+from tract_transformers.language_model.encoder import described
 from tract_transformers.language_model.paged import PagedTexts
 from tract_transformers.language_model.past import Past, StatelessPast
 from tract_transformers.transforms.paged import PAGE_BYTES, PAGE_SIZE, PagedCache
@@ -20,11 +21,14 @@ def description_of(model: Model | Runnable) -> LanguageModel:
     keys, pages = model.property_keys(), None
     if PAGE_SIZE in keys and PAGE_BYTES in keys:
         pages = int(model.property(PAGE_SIZE).to_numpy()), int(model.property(PAGE_BYTES).to_numpy())
-    return describe(
-        {name: model.input_fact(name).typed for name in model.input_names()},
-        {name: model.output_fact(name).typed for name in model.output_names()},
-        pages,
-    )
+    inputs = {name: model.input_fact(name).typed for name in model.input_names()}
+    outputs = {name: model.output_fact(name).typed for name in model.output_names()}
+    if described(inputs, outputs) is not None:
+        raise Unsupported(
+            "this is an encoder, which writes no text",
+            hint="tract_transformers.load_embedder has it make vectors of texts, load_reranker scores of pairs",
+        )
+    return describe(inputs, outputs, pages)
 
 
 def keep_past(model: Model, kept: str = "f32", *, last: int | None = None) -> None:

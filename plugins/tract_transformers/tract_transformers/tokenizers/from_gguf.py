@@ -1,8 +1,8 @@
 """Tokenizers from the metadata of GGUF files.
 
-``tokenizer.ggml.model`` is ``gpt2`` for byte-level byte pair encoding, with the merges in order, or ``llama`` for that
-of SentencePiece, where the piece with the best score is merged first, and what is no piece falls back to its bytes. The
-keys are those of GGUF's specification (ggml, ``docs/gguf.md``).
+``tokenizer.ggml.model`` is ``gpt2`` for byte-level byte pair encoding, with the merges in order; ``llama`` for that of
+SentencePiece, where the piece with the best score is merged first, and what is no piece falls back to its bytes;
+``bert`` for WordPiece, and ``t5`` for unigrams. The keys are those of GGUF's specification (ggml, ``docs/gguf.md``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tokenizers import Tokenizer as Library
 
 from tract_core.errors import CorruptModel, LimitExceeded, Unsupported
 from tract_core.frozen import frozen
+from tract_transformers.tokenizers.encoder_kinds import framed_as, unigrams, word_pieces
 from tract_transformers.tokenizers.library import LibraryTokenizer
 from tract_transformers.tokenizers.pre_tokenizers import CUTS
 
@@ -25,10 +26,10 @@ SPACE: Final = "\u2581"
 MOST_SPLITS: Final = 200_000_000
 """Characters that are looked at, at most, to find which pairs make pieces; of 256,000 pieces, it is some 20 million."""
 
-ROLES: Final = ("bos", "eos", "unknown", "padding", "eot", "eom")
+ROLES: Final = ("bos", "eos", "unknown", "padding", "eot", "eom", "cls", "seperator", "mask")
 """Special tokens that the metadata names, as in ``tokenizer.ggml.bos_token_id``."""
 
-_TEMPLATE_NAMES: Final = {"unknown": "unk_token", "padding": "pad_token"}
+_TEMPLATE_NAMES: Final = {"unknown": "unk_token", "padding": "pad_token", "seperator": "sep_token"}
 
 T = TypeVar("T")
 
@@ -75,6 +76,7 @@ def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> LibraryTokenizer:
     words = _vocabulary(metadata)
     library = build(metadata, words)
     _add_tokens(library, words)
+    _frame(library, metadata, words, kind)
     begins = metadata.get("tokenizer.ggml.add_bos_token", kind == "llama") and "bos" in words.roles
     return LibraryTokenizer(
         library,
@@ -85,6 +87,20 @@ def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> LibraryTokenizer:
 
 
 _WHERE: Final = "tokenizer.ggml.model"
+
+
+def _frame(library: Library, metadata: Mapping[str, Any], words: Vocabulary, kind: str) -> None:
+    """Have the package put around a text what encoders want there, where the metadata say what that is."""
+    said = all(metadata.get(f"tokenizer.ggml.add_{one}_token") is True for one in ("bos", "eos"))
+    first, last = (_role(words, *roles) for roles in (("cls", "bos", "[CLS]"), ("seperator", "eos", "[SEP]")))
+    if first is not None and last is not None and (kind == "bert" or said):
+        framed_as(library, first, last, two_types=kind == "bert")
+
+
+def _role(words: Vocabulary, role: str, other: str, text: str) -> tuple[str, int] | None:
+    """The token of one of two roles, else of a text, if there is one."""
+    token = words.roles.get(role, words.roles.get(other, words.numbers.get(text)))
+    return None if token is None else (words.texts[token], token)
 
 
 def _byte_level(metadata: Mapping[str, Any], words: Vocabulary) -> Library:
@@ -172,7 +188,22 @@ def merges_by_scores(words: Vocabulary, scores: Sequence[float]) -> list[tuple[s
     return [pair for *_, pair in found]
 
 
-_KINDS: Final = {"gpt2": _byte_level, "llama": _by_scores}
+def _word_pieces(metadata: Mapping[str, Any], words: Vocabulary) -> Library:
+    """Words of pieces, of which those inside of words are other ones than those at their beginning."""
+    special = {token for token, kind in enumerate(words.types) if kind in (TokenType.CONTROL, TokenType.UNKNOWN)}
+    unknown = words.roles.get("unknown")
+    text = None if unknown is None else words.texts[unknown].removeprefix(SPACE)
+    return word_pieces(metadata, words.texts, special | set(words.roles.values()), text)
+
+
+def _unigrams(metadata: Mapping[str, Any], words: Vocabulary) -> Library:
+    scores = _list(metadata, _SCORES, (int, float))
+    if len(scores) != len(words.texts):
+        raise CorruptModel(f"there are {len(scores)} scores for {len(words.texts)} tokens", where=_SCORES)
+    return unigrams(metadata, words.texts, scores, words.roles.get("unknown"))
+
+
+_KINDS: Final = {"gpt2": _byte_level, "llama": _by_scores, "bert": _word_pieces, "t5": _unigrams}
 
 
 def _vocabulary(metadata: Mapping[str, Any]) -> Vocabulary:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from tokenizers import Tokenizer as Library
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError
-from tract_transformers.tokenizers.library import LibraryTokenizer
+from tract_transformers.tokenizers.library import LibraryTokenizer, no_panic
 
 FILE: Final = "tokenizer.json"
 MOST_BYTES: Final = 256 << 20
@@ -65,8 +65,9 @@ def _text(value: object) -> str | None:
 
 def _begin(library: Library) -> list[int]:
     """What the tokenizer itself puts in front of a text."""
-    plain = library.encode("a", add_special_tokens=False).ids
-    whole = library.encode("a", add_special_tokens=True).ids
+    with no_panic():
+        plain = library.encode("a", add_special_tokens=False).ids
+        whole = library.encode("a", add_special_tokens=True).ids
     place = next((at for at in range(len(whole)) if plain and whole[at : at + len(plain)] == plain), 0)
     return whole[:place]
 

@@ -5,6 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from tract_core.frozen import frozen
+
+
+@frozen
+class Framed:
+    """A text for an encoder, or two. ``tokens``: with those around; ``types``: of each, 1 for those of the second."""
+
+    tokens: list[int]
+    types: list[int]
+
 
 class Tokenizer(Protocol):
     """Texts to tokens and back. A token is a number from 0 up to and without ``size``.
@@ -46,6 +56,13 @@ class Tokenizer(Protocol):
 
         ``special``: whether special tokens that are spelled in the text are meant, as in what a chat template wrote.
         Otherwise they are plain characters, and nobody who only writes a text can play another role.
+        """
+        ...
+
+    def framed(self, text: str, other: str | None = None) -> Framed:
+        """A text, or two, with what encoders want around them, as ``[CLS] a [SEP] b [SEP]``.
+
+        Special tokens that are spelled in a text are plain characters, but for unigrams, which find them as pieces.
         """
         ...
 

@@ -1,0 +1,1 @@
+"""Sound: files of waves, other rates, and spectra."""

@@ -1,0 +1,1 @@
+"""Models that write down what is said, as Whisper."""
