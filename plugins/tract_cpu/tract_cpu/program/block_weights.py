@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from tract_llvm.isa import of_this_machine
+from tract_llvm.isa import chosen, of_this_machine
 from tract_llvm.language.types import ElementType, numpy_type
 from tract_llvm.objects.library import library_of
 
@@ -129,7 +129,9 @@ def _lay_codes(form: BlockForm, width: int, codes: Array | StoredCodes, made: Ar
 
 @cache
 def _address(plan: LayCodesPlan) -> int:
-    isa = of_this_machine()[-1]
+    """The native function. Raises Unsupported where there is none for this machine, whatever a program is made for."""
+    chosen("")
+    isa = [one for one in of_this_machine() if not one.tiles][-1]  # of which the kernel has no use
     return library_of(isa).address(code_of(plan, isa))
 
 
