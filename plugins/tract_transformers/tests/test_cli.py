@@ -173,6 +173,14 @@ def test_rounding_is_told(model: Path, flags: list[str], activations: str) -> No
     assert ("(bytes=true)" in tract(*line).stdout) == (activations == "8 bits")
 
 
+@pytest.mark.parametrize(
+    ("flags", "cache"), [([], "f16"), (["--exact"], "f32"), (["--cache", "i8"], "i8"), (["--cache", "bf16"], "bf16")]
+)
+def test_how_the_past_is_kept_is_told(model: Path, flags: list[str], cache: str) -> None:
+    line = ["llm-bench", model, *flags, "--pp", "0", "--tg", "2", "--repetitions", "1", "--json"]
+    assert [one["cache"] for one in json.loads(tract(*line).stdout)] == [cache]
+
+
 def test_llm_bench_refuses(model: Path) -> None:
     assert "is no list of numbers" in tract(model, "llm-bench", "--pp", "many", status=2).stderr
     assert "nothing to measure" in tract(model, "llm-bench", "--pp", "0", "--tg", "0", status=2).stderr

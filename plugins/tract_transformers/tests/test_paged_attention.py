@@ -213,6 +213,26 @@ def test_snapshots_are_those_of_the_reference_and_go_on_there(kept: DatumType, r
     assert np.abs(other.step([(0, 9, 19)]) - texts.step([(0, 9, 19)])).max() < 2e-6
 
 
+@pytest.mark.parametrize("runtime", ["cpu", *ON_GPUS])
+def test_what_integers_of_8_bits_hold_of_strange_numbers(runtime: str) -> None:
+    """Zeros, numbers that are too small, ties, and those that are not finite: the same integers everywhere."""
+    op, sizes, found = PagedAttention(0.3, page=8, kept=DatumType.I8), (1, 1, 5, 4), []
+    for one in (runtime, "reference"):
+        texts = Texts(op, sizes, one, 1)
+        keys, values = (texts.whole[name][0, :, 0] for name in "kv")
+        keys[0], keys[1], keys[2] = 0, 2.0**-110, [127, -127, 0.5, 1.5, -2.5]
+        keys[3, 2], keys[4, 0], values[1, 3], values[2] = np.nan, -np.inf, np.inf, -0.0
+        texts.step([(0, 0, 6)])
+        found.append(next(iter(texts.state.freeze().kept.values())))
+    for a, b in zip(*found, strict=True):
+        assert a.dtype == b.dtype
+        finite = [np.where(np.isfinite(one), one.astype("f8"), np.nan) for one in (a, b)]
+        np.testing.assert_allclose(*finite, rtol=1e-6, atol=1e-6)
+    first = texts.pages[0, 0]
+    assert found[0][0][first, 0, :, 2].tolist() == [127, -127, 0, 2, -2]
+    assert not found[0][0][first, 0][:, [0, 1, 3, 4]].any()
+
+
 WRONG = [
     ({"pages": np.array([[0, 1, 9]])}, "pages 0 to 9 were named, there is room for 9"),
     ({"pages": np.array([[0, -1, 2]])}, "pages -1 to 2 were named, there is room for 9"),
