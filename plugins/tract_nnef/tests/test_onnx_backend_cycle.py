@@ -34,12 +34,14 @@ class Cycled(backend.Backend):
         return backend.BackendRep(backend._runtime(device).prepare(tract.Model(found)))
 
 
-SYMBOLIC = list(CASES) if "TRACT_LONG" in os.environ else list(CASES)[::3]
-"""Every third case, as other tests write sizes with symbols too; `make test-long` has all of them."""
+LONG = "TRACT_LONG" in os.environ
+DECLUTTERED = list(CASES)[:: 1 if LONG else 2]
+SYMBOLIC = list(CASES)[:: 1 if LONG else 3]
+"""Every second, and every third case, as other tests write archives too; `make test-long` has all of them."""
 
 
 @pytest.mark.parametrize(
-    ("mode", "name"), [*(("decluttered", name) for name in CASES), *(("symbolic", name) for name in SYMBOLIC)]
+    ("mode", "name"), [*(("decluttered", name) for name in DECLUTTERED), *(("symbolic", name) for name in SYMBOLIC)]
 )
 @pytest.mark.filterwarnings("ignore")
 def test_backend(mode, name):
