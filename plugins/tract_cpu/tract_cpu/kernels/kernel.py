@@ -45,7 +45,7 @@ class Kernel(Function):
     def apart(self, name: str, write: Callable[[Kernel], None]) -> Callable[[Value, Value], None]:
         """A function of its own, for which registers are given out apart. ``write``: writes it, as it would this one.
 
-        What is returned calls it, for tasks from the first one on to before the second one.
+        Returns what calls it, ``(begin, end)``: for the tasks from ``begin`` on, up to ``end``.
         """
         part = Kernel(self.module, f"{self.function.name}.{name}", self.isa, watches=self.watches)
         part.function.linkage = "internal"

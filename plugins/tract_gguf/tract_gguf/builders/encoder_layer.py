@@ -38,7 +38,7 @@ class EncoderLayer(Layer):
         """
         net, wire = self.encoder, NodeWiring(self.encoder.model, self.name("attn"))
         shape = (net.batch, net.count, net.heads)
-        q, k, v = (Wired(wire, one.outlet).reshape((*shape, net.key_size)) for one in self._projected(x))
+        q, k, v = (Wired(wire, one.outlet).reshape((*shape, net.key_size)) for one in self.projected(x))
         if rotary is not None:
             q, k = (rotary.turned(one[:, :, :, None]).squeeze([3]) for one in (q, k))
         scores = _product("bshd,bthd->bhst", q, k) * (1 / sqrt(net.key_size)) + net.seen(window)

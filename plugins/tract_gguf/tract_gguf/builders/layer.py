@@ -46,7 +46,7 @@ class Layer:
 
     def attention(self, x: Wired, rotary: Rotary | None, form: Attention | None = None) -> Wired:
         """What positions take from those before them [B,S,width], by weights of this layer."""
-        q, k, v = self._projected(x)
+        q, k, v = self.projected(x)
         net = self.network
         if self.has("attn_q_norm"):
             q, k = self._normed(q, net.heads, "attn_q_norm"), self._normed(k, net.key_heads, "attn_k_norm")
@@ -66,7 +66,7 @@ class Layer:
         each = weights == (net.key_size,) and heads > 1
         return self.rms_norm(net.heads_of(x, heads, net.key_size) if each else x, name)
 
-    def _projected(self, x: Wired) -> Sequence[Wired]:
+    def projected(self, x: Wired) -> Sequence[Wired]:
         """Queries, keys and values, [B,S,heads * size]; by one product where their weights are one matrix."""
         net = self.network
         sizes = [net.heads * net.key_size, net.key_heads * net.key_size, net.key_heads * net.value_size]

@@ -46,7 +46,7 @@ def encoder(network: Network) -> None:
     biases = _biases(network, places, places, both_ways=True)
     x = network.embedded()
     for layer, bias in zip(layers(network), biases, strict=False):
-        q, k, v = _projected(layer, layer.rms_norm(x, "attn_norm"))
+        q, k, v = layer.projected(layer.rms_norm(x, "attn_norm"))
         keys, values = (by_heads(one, network.heads).outlet for one in (k, v))
         mixed = looked_at(layer, q, keys, values, scale=1.0, bias=bias)
         x = layer.linear(mixed, "attn_o", network.width) + x
@@ -61,7 +61,7 @@ def decoder(network: Network) -> None:
     biases = _biases(network, network.positions, columns, both_ways=False, mask=network.mask(None))
     x = network.embedded()
     for layer, bias in zip(layers(network), biases, strict=False):
-        projected = _projected(layer, layer.rms_norm(x, "attn_norm"))
+        projected = layer.projected(layer.rms_norm(x, "attn_norm"))
         form = Attention(scale=1.0)
         mixed, keys, values = attended(network, layer.number, projected, None, form, bias=bias.unsqueeze([2]))
         network.keep(keys, values)
@@ -74,13 +74,6 @@ def decoder(network: Network) -> None:
     if network.flag("scales_logits", default="output.weight" not in network.weights):
         x = x * float(np.float32(network.width**-0.5))
     network.finish(network.logits(x))
-
-
-def _projected(layer: Layer, x: Wired) -> tuple[Wired, Wired, Wired]:
-    """Queries, keys and values, [B,S,heads * size]."""
-    size = layer.network.heads * layer.network.key_size
-    q, k, v = (layer.linear(x, f"attn_{part}", size) for part in "qkv")
-    return q, k, v
 
 
 def _unit(layer: Layer, x: Wired) -> Wired:

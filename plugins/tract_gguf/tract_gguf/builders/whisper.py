@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from tract_core.data import DatumType
@@ -17,7 +16,7 @@ from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_gguf.builders.attention import Attention, attended
 from tract_gguf.builders.halves import across, by_heads, finish_encoder, looked_at
-from tract_gguf.builders.layer import Layer, layers
+from tract_gguf.builders.layer import layers
 from tract_gguf.builders.network import Network
 from tract_gguf.builders.table import builds
 
@@ -43,7 +42,7 @@ def encoder(network: Network) -> None:
     rows = network.weights.matrix("position_embd.weight", places, network.width)
     x = x + x.with_outlet(rows)[None]
     for layer in layers(network):
-        q, k, v = _projected(layer, layer.layer_norm(x, "attn_norm"))
+        q, k, v = layer.projected(layer.layer_norm(x, "attn_norm"))
         keys, values = (by_heads(one, network.heads).outlet for one in (k, v))
         mixed = looked_at(layer, q, keys, values, scale=network.key_size**-0.5)
         x = layer.linear(mixed, "attn_o", network.width) + x
@@ -59,7 +58,7 @@ def decoder(network: Network) -> None:
     x = network.embedded(network.number("embedding_scale", 1.0)) + places[None]
     function = _function(network)
     for layer in layers(network):
-        projected = _projected(layer, layer.layer_norm(x, "attn_norm"))
+        projected = layer.projected(layer.layer_norm(x, "attn_norm"))
         mixed, keys, values = attended(network, layer.number, projected, None, Attention())
         network.keep(keys, values)
         x = layer.linear(mixed, "attn_o", network.width) + x
@@ -75,11 +74,6 @@ def _function(network: Network) -> TypedOp:
     if name not in _FUNCTIONS:
         raise Unsupported(f"units are of the function {name!r:.80}, wanted {' or '.join(_FUNCTIONS)}")
     return _FUNCTIONS[name]
-
-
-def _projected(layer: Layer, x: Wired) -> Sequence[Wired]:
-    """Queries, keys and values, [B,S,heads * size]."""
-    return [layer.linear(x, f"attn_{part}", layer.network.heads * layer.network.key_size) for part in "qkv"]
 
 
 def _convolved(network: Network, x: Wired, name: str, stride: int) -> Wired:

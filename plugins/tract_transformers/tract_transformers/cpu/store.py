@@ -142,8 +142,7 @@ def memories(kept: ElementType) -> list[Memory]:
 
 
 _SIGN: Final = 1 << 31
-_INFINITY: Final = 0x7F800000
-"""Bits of f32."""
+"""A bit of f32."""
 
 _ROUNDS: Final = 12582912.0
 """1.5 * 2**23: of a number to which it is added, the lowest bits are the integer that is nearest."""

@@ -25,7 +25,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_core.ops.binary import Add
 from tract_core.ops.einsum import EinSum
-from tract_transformers.generation.gguf_files import gguf, is_gguf
+from tract_transformers.generation.gguf_files import gguf, has_weights, is_gguf
 from tract_transformers.generation.tensor_file import Array, read_tensors
 from tract_transformers.sampling.steps import within
 
@@ -34,7 +34,6 @@ Adapter = str | os.PathLike[str] | tuple[str | os.PathLike[str], float]
 
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
-WEIGHTS_END: Final = ".safetensors"
 
 _PARTS: Final = {
     **{f"self_attn.{part}_proj": f"attn_{part}" for part in ("q", "k", "v", "qkv")},
@@ -138,7 +137,7 @@ def adapters_of(adapters: Iterable[Adapter], model: Path) -> AddAdapters:
 
 def _of_folder(folder: Path, model: Path) -> list[LowRank]:
     """Those of the package PEFT. Raises ModelError, PluginError."""
-    if not is_gguf(model) and not any(model.glob(f"*{WEIGHTS_END}")):
+    if not is_gguf(model) and not has_weights(model):
         raise Unsupported("adapters of PEFT are for files of GGUF, and for folders with safetensors")
     metadata = gguf().read(model).metadata
     config = _config(folder / CONFIG)

@@ -1,4 +1,4 @@
-"""Files of GGUF, which another distribution reads."""
+"""Files of GGUF and folders of weights, which another distribution reads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from tract_core.errors import PluginError
 
 GGUF: Final = b"GGUF"
 """With what such a file begins."""
+
+
+WEIGHTS_END: Final = ".safetensors"
+"""How files end that folders have their weights in."""
+
+
+def has_weights(path: Path) -> bool:
+    """Whether a path is a folder with weights in safetensors."""
+    return path.is_dir() and any(path.glob(f"*{WEIGHTS_END}"))
 
 
 def is_gguf(path: Path) -> bool:

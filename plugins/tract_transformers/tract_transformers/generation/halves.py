@@ -12,7 +12,7 @@ from tract_core.api.runtime import Runtime
 from tract_core.errors import CorruptModel, InputError, Unsupported
 from tract_core.frozen import frozen
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
-from tract_transformers.generation.gguf_files import gguf, is_gguf
+from tract_transformers.generation.gguf_files import gguf, has_weights, is_gguf
 from tract_transformers.generation.text_to_text import TextToText
 from tract_transformers.language_model.encoded import have_last_logits
 from tract_transformers.tokenizers.from_json import settings
@@ -33,8 +33,7 @@ def is_in_halves(path: Path, architecture: str | None) -> bool:
     if architecture is not None:
         return architecture in FILES
     folder = path.parent if path.name.startswith("model.safetensors") else path
-    weights = folder.is_dir() and any(folder.glob("*.safetensors"))
-    return weights and settings(folder, "config.json").get("is_encoder_decoder") is True
+    return has_weights(folder) and settings(folder, "config.json").get("is_encoder_decoder") is True
 
 
 @frozen

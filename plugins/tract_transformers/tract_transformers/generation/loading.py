@@ -16,7 +16,7 @@ from tract_core.frozen import frozen
 from tract_transformers.generation.adapters import Adapter, adapters_of
 from tract_transformers.generation.drafts import MOST_DRAFTED
 from tract_transformers.generation.genai import CONFIG, genai_folder, load_genai
-from tract_transformers.generation.gguf_files import gguf, is_gguf
+from tract_transformers.generation.gguf_files import gguf, has_weights, is_gguf
 from tract_transformers.generation.halves import is_in_halves, read_halves, text_to_text
 from tract_transformers.generation.text_model import TextModel
 from tract_transformers.language_model.keep import description_of, keep_past
@@ -28,7 +28,6 @@ from tract_transformers.tokenizers.protocol import Tokenizer
 EXPORTED: Final = ("onnx/model.onnx",)
 """Where a folder of a model has it, besides where every format has it."""
 
-WEIGHTS: Final = ".safetensors"
 """How files of weights end."""
 
 CONTEXTS: Final = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "context_length")
@@ -115,7 +114,7 @@ def file_in(path: Path) -> Path:
 
     Such folders have a ``config.json`` in any case, by which those are known whose weights are in safetensors.
     """
-    if not path.is_dir() or any(path.glob(f"*{WEIGHTS}")):
+    if not path.is_dir() or has_weights(path):
         return path
     from tract_core.plugins import default_registry
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
 from tract_core.frozen import frozen
 from tract_core.safe_files import plain_file_below, resolve_below
-from tract_transformers.generation.gguf_files import gguf, is_gguf
+from tract_transformers.generation.gguf_files import gguf, has_weights, is_gguf
 from tract_transformers.tokenizers.from_json import settings
 
 Pooling = Literal["last", "mean", "cls"]
@@ -22,7 +22,6 @@ ARCHITECTURE: Final = "general.architecture"
 MODULES: Final = "modules.json"
 SENTENCES: Final = "sentence_bert_config.json"
 PROMPTS: Final = "config_sentence_transformers.json"
-WEIGHTS_END: Final = ".safetensors"
 
 MOST_BYTES: Final = 1 << 20
 """Of a file that says something of modules."""
@@ -79,7 +78,7 @@ def context_of(path: Path) -> int | None:
     It may be less than the matrix of positions has rows, of which the first ones of some networks are none.
     """
     found = None
-    if is_gguf(path) or _has_weights(path):
+    if is_gguf(path) or has_weights(path):
         metadata = gguf().read(path).metadata
         found = _count(metadata.get(f"{metadata.get(ARCHITECTURE)}.context_length"))
     most = None if is_gguf(path) else _count(settings(_folder(path), SENTENCES).get("max_seq_length"))
@@ -101,10 +100,6 @@ def _before(folder: Path) -> str:
     if not isinstance(found, str):
         raise CorruptModel(f"the prompt {name!r:.80} is {found!r:.80}, wanted a text", where=str(folder / PROMPTS))
     return found
-
-
-def _has_weights(path: Path) -> bool:
-    return path.is_dir() and any(path.glob(f"*{WEIGHTS_END}"))
 
 
 def _count(found: object) -> int | None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Final
 
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import INDEX, U8, U32
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_cpu.kernels.in_blocks.weights import GROUP, WORD, BlockForm
+from tract_cpu.kernels.in_blocks.weights import EACH_BYTE, GROUP, WORD, BlockForm
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Memory, Signature, Size, Taken
 
-_EACH_BYTE = 0x01010101
-
-_SPREAD = 0x00204081
+_SPREAD: Final = 0x00204081
 """Four bits times this are at the lowest places of four bytes, with others above them."""
 
 
@@ -23,8 +22,9 @@ _SPREAD = 0x00204081
 class CodePlane:
     """Some bits of each code of a block. ``start``: the byte where they begin; ``bits``: how many of each code.
 
-    Bytes have those of so many codes as fit, the first one lowest: as many bytes as a ``run`` is long have those of as
-    many codes, then of as many more. 1: of neighbours, one bit each.
+    ``run``: how many codes that follow each other lie in as many bytes, all at the same place in theirs: first at the
+    lowest place, and when that is full, the next codes at the place above. With a run of 1, a byte has the bits of
+    eight neighbours, one each.
     """
 
     start: int
@@ -63,7 +63,7 @@ class CodesForm:
             table = k.table(self.levels, U8)
             each = [table[k.convert(word >> 8 * place & 0xFF, INDEX)] for place in range(GROUP)]
             word = reduce(lambda a, b: a | b, (k.convert(one, U32) << 8 * place for place, one in enumerate(each)))
-        return word + self.plus * _EACH_BYTE if self.plus else word
+        return word + self.plus * EACH_BYTE if self.plus else word
 
 
 def _bits_of_four(block: Buffer, plane: CodePlane, number: int) -> Value:
@@ -71,10 +71,10 @@ def _bits_of_four(block: Buffer, plane: CodePlane, number: int) -> Value:
     ones, each = (1 << plane.bits) - 1, U8.bits // plane.bits
     if plane.run == 1:
         byte = block.function.convert(block[plane.start + number // U8.bits], U32)
-        return (byte >> number % U8.bits & 0xF) * _SPREAD & _EACH_BYTE
+        return (byte >> number % U8.bits & 0xF) * _SPREAD & EACH_BYTE
     byte, shift = number // (plane.run * each) * plane.run + number % plane.run, number // plane.run % each
     word = block.together(plane.start + byte, U32)
-    return word >> plane.bits * shift & ones * _EACH_BYTE
+    return word >> plane.bits * shift & ones * EACH_BYTE
 
 
 @frozen
@@ -136,6 +136,6 @@ class LayCodesPlan:
 
 def _word(fours: list[Value], bits: int, shift: int) -> Value:
     """Some bits of each code, from ``shift`` on, of four neighbours above those of the four before them."""
-    ones = ((1 << bits) - 1) * _EACH_BYTE
+    ones = ((1 << bits) - 1) * EACH_BYTE
     parts = [(one >> shift if shift else one) & ones for one in fours]
     return reduce(lambda a, b: a | b, (one << bits * place if place else one for place, one in enumerate(parts)))

@@ -37,9 +37,9 @@ TILES_AT_ONCE: Final = 32
 """For so many tiles of rows a panel is unpacked once: beside their products, that takes no time."""
 
 BYTES_AHEAD: Final = 4096
-"""How far behind a block memory is asked for: about what comes while memory answers. Panels follow each other.
+"""While a block is read, memory is asked for what lies so many bytes further on: it takes that long to answer.
 
-Processors do that by themselves, but not beyond the end of a page of theirs, as many bytes as this.
+Processors ask by themselves, but only up to the end of a page of memory, which has as many bytes.
 """
 
 _HEIGHTS: Final = (2, 1)
@@ -71,7 +71,7 @@ class BlockMatMulPlan(MatMulPlan):
         return Signature.of(*(BYTES if self.bytes is not None else ()), *self.items())
 
     def emit(self, k: Kernel) -> None:
-        """As of `MatMulPlan`. Few rows have a function of their own, beside which many ran short of registers."""
+        """As of `MatMulPlan`. Few rows have a function of their own: in one with it, many ran short of registers."""
         product = BlockProduct(self, k)
         if not (self.few and self.many):
             with k.loop("task", k.end, k.begin) as task:
@@ -93,7 +93,7 @@ def in_blocks(plan: MatMulPlan, form: BlockForm, rows: Dim, grouping: DotGroupin
 
 
 class BlockProduct(ProductWriter):
-    """The product while it is written. ``few_rows``: does tasks whose block has few, where that is a function."""
+    """The product while it is written. ``few_rows``: calls the function for tasks of few rows, where there is one."""
 
     plan: BlockMatMulPlan
     few_rows: Callable[[Value, Value], None] | None = None

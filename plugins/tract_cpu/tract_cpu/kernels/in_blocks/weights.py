@@ -115,8 +115,8 @@ class BlockForm:
         ``words``: those of the unit, plane by plane. The result has 32 bits, of which every processor makes f32.
         """
         if self.spread:
-            four = self.group(words, number // GROUP).bits(U32) + (128 - self.centre) * _EACH_BYTE
-            return _at_upper_end(four ^ 128 * _EACH_BYTE, 8 * (number % GROUP), U8.bits)
+            four = self.group(words, number // GROUP).bits(U32) + (128 - self.centre) * EACH_BYTE
+            return _at_upper_end(four ^ 128 * EACH_BYTE, 8 * (number % GROUP), U8.bits)
         if self.signed:
             return _at_upper_end(words[0], place_of(number, self.bits), self.bits)
         parts = list[Value]()
@@ -143,11 +143,11 @@ class BlockForm:
         for bits, own in self._by_plane(words):
             each = 8 // bits
             word, place = own[number // each], bits * (number % each)
-            parts.append((word >> place if place else word) & _ones(bits) * _EACH_BYTE)
+            parts.append((word >> place if place else word) & _ones(bits) * EACH_BYTE)
         found = self._joined(parts)
         if self.spread:
             return _spread(found).bits(I32)
-        return (found ^ self.centre * _EACH_BYTE if self.signed else found).bits(I32)
+        return (found ^ self.centre * EACH_BYTE if self.signed else found).bits(I32)
 
     def _by_plane(self, words: Sequence[Value]) -> Iterator[tuple[int, Sequence[Value]]]:
         """For each plane, how many bits of a code it has, and its words of a unit."""
@@ -166,7 +166,8 @@ class BlockForm:
         return found
 
 
-_EACH_BYTE: Final = 0x01010101
+EACH_BYTE: Final = 0x01010101
+"""A word of so many ones: times an integer of 8 bits, it has that in each byte."""
 
 _OF_F32: Final = 1 << 31 | 0x7F << 20
 """Where the sign and the other bits of a float of 8 bits are in one of f32."""
@@ -187,8 +188,8 @@ def _spread(codes: Value) -> Value:
 
     Less 43, these are the integers of ggml's IQ2: 8, 25 and 43, with either sign.
     """
-    steps = codes & 7 * _EACH_BYTE
-    return (steps | steps << 4) + (codes >> 3 & _EACH_BYTE)
+    steps = codes & 7 * EACH_BYTE
+    return (steps | steps << 4) + (codes >> 3 & EACH_BYTE)
 
 
 def place_of(number: int, bits: int) -> int:
@@ -208,7 +209,7 @@ class BlockReader:
         self._starts: Sequence[Value | int] = range(0, columns, tile.lanes)
 
     def fetch(self, ahead: int) -> None:
-        """Have as many bytes as the block has brought near, from so many behind it on."""
+        """Have memory brought near: as many bytes as the block has, which lie ``ahead`` bytes behind its begin."""
         for line in range(0, self._form.size * self._columns, CACHE_LINE):
             self._memory.prefetch(ahead + line)
 
