@@ -1,0 +1,189 @@
+"""The application: routes, and what is told where something goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+from urllib.parse import unquote
+
+from tract_core.errors import TractError
+from tract_serve.errors import Unauthorised, WrongMethod, status_of, text_of
+from tract_serve.http.exchange import Answer, Message, Receive, Request, Send
+from tract_serve.logs import LOGGER
+from tract_serve.serving import Serving
+from tract_serve.settings import Settings
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Answer]]
+
+PACKED_FROM: Final = 1024
+"""Bytes of an answer from which on it is compressed for clients that ask for that."""
+
+
+class Application:
+    """An ASGI application that answers for the models of a `Serving`.
+
+    ``serving`` is started and closed by the ``lifespan`` of ASGI, unless whoever made it does that.
+    """
+
+    def __init__(self, serving: Serving, *, owns: bool = True) -> None:
+        self.serving, self._owns = serving, owns
+        self._routes = _routes()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """One connection of ASGI: a request, a WebSocket, or the life of the server."""
+        kind = scope["type"]
+        if kind == "http":
+            await self._answer(scope, receive, send)
+        elif kind == "websocket":
+            from tract_serve.http.websocket import answer
+
+            await answer(self.serving, scope, receive, send)
+        elif kind == "lifespan":
+            await self._live(receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            starts = message["type"] == "lifespan.startup"
+            try:
+                if self._owns:
+                    await (self.serving.start() if starts else self.serving.close())
+                await send({"type": f"{message['type']}.complete"})
+            except TractError as error:
+                await send({"type": f"{message['type']}.failed", "message": str(error)})
+                return
+            if not starts:
+                return
+
+    async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
+        path = cast("str", scope["path"])
+        headers = dict(cast("list[tuple[bytes, bytes]]", scope["headers"]))
+        request = Request(self.serving, scope["method"], path, scope.get("query_string", b""), headers, receive)
+        try:
+            check_token(self.serving.settings, request.header(b"authorization"))
+            handler = self._handler(request)
+            answer = await handler(request)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # every request has an answer
+            if not isinstance(error, TractError):
+                LOGGER.exception("request.failed")
+            answer = refused(error, path)
+        try:
+            await _send(answer, request, send)
+        finally:
+            request.release()
+
+    def _handler(self, request: Request) -> Handler:
+        """What answers a request. Raises NotFound, WrongMethod."""
+        there: list[str] = []
+        for method, pattern, handler in self._routes.get(request.path.count("/"), ()):
+            found = pattern.fullmatch(request.path)
+            if found is not None:
+                if method == request.method:
+                    request.parts = [unquote(part) for part in found.groups()]
+                    return handler
+                there.append(method)
+        if there:
+            raise WrongMethod(f"{request.path[:200]!r} is asked by {', '.join(there)}, not by {request.method[:20]}")
+        raise self.serving.absent(request.path)
+
+
+def application(source: str | Path, settings: Settings | None = None) -> Application:
+    """An ASGI application for a repository of models, or for one model, as for ``uvicorn`` or Ray Serve."""
+    return Application(Serving(Path(source), settings or Settings()))
+
+
+def check_token(settings: Settings, shown: str) -> None:
+    """Raises Unauthorised where tokens are asked for, and none of them is shown (``Bearer TOKEN``)."""
+    if not settings.tokens:
+        return
+    kind, _, token = shown.partition(" ")
+    given = token.strip().encode()
+    known = [hmac.compare_digest(given, one.encode()) for one in settings.tokens]
+    if kind.lower() != "bearer" or not any(known):
+        raise Unauthorised("the request shows no token that is known here", hint="Authorization: Bearer TOKEN")
+
+
+def refused(error: BaseException, path: str) -> Answer:
+    """What a client is told, as the protocol of the path has it."""
+    status, text = status_of(error), text_of(error)
+    headers = [(b"retry-after", b"1")] if status == 503 else []
+    if status == 401:
+        headers = [(b"www-authenticate", b"Bearer")]
+    if path.startswith("/v1/"):
+        kind = "invalid_request_error" if status < 500 else "server_error"
+        return Answer.of_json({"error": {"message": text, "type": kind, "param": None, "code": None}}, status, headers)
+    return Answer.of_json({"error": text}, status, headers)
+
+
+async def _send(answer: Answer, request: Request, send: Send) -> None:
+    """Send an answer, whole or as it comes; a client that does not take it is left."""
+    if isinstance(answer.body, AsyncIterator):
+        await _send_parts(answer, answer.body, request, send)
+        return
+    limits, body = request.serving.settings.limits, answer.body
+    headers = [(b"content-type", answer.kind), *answer.headers]
+    packing = _packing(request.header(b"accept-encoding"))
+    content = body[0] if len(body) == 1 else b"".join(body)
+    if packing and len(content) >= PACKED_FROM:
+        content = await asyncio.get_running_loop().run_in_executor(None, _packed, content, packing)
+        headers.append((b"content-encoding", packing.encode()))
+    headers.append((b"content-length", str(len(content)).encode()))
+    with suppress(TimeoutError):
+        async with asyncio.timeout(limits.write_s):
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            await send({"type": "http.response.body", "body": content})
+
+
+async def _send_parts(answer: Answer, parts: AsyncIterator[bytes], request: Request, send: Send) -> None:
+    """Send parts as they come; stop making them when the client leaves, or does not take one."""
+    headers = [(b"content-type", answer.kind), (b"cache-control", b"no-cache"), *answer.headers]
+    limit = request.serving.settings.limits.write_s
+    left = asyncio.ensure_future(request.left())
+    try:
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        async for part in parts:
+            async with asyncio.timeout(limit):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            if left.done():
+                return
+        await send({"type": "http.response.body", "body": b""})
+    except TimeoutError:
+        return
+    finally:
+        left.cancel()
+        close = getattr(parts, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _packing(accepted: str) -> str:
+    """How an answer is compressed for a client: by the first way that both know; not at all unless it asks."""
+    for one in accepted.lower().split(","):
+        name, _, quality = one.strip().partition(";")
+        if name.strip() in ("gzip", "deflate") and quality.replace(" ", "") not in ("q=0", "q=0.0"):
+            return name.strip()
+    return ""
+
+
+def _packed(content: Any, packing: str) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31 if packing == "gzip" else 15)
+    return packer.compress(content) + packer.flush()
+
+
+def _routes() -> Mapping[int, list[tuple[str, re.Pattern[str], Handler]]]:
+    """Routes by the number of slashes in their path, which most requests are told apart by."""
+    from tract_serve.http.routes import ROUTES
+
+    found: dict[int, list[tuple[str, re.Pattern[str], Handler]]] = {}
+    for (method, path), handler in ROUTES.items():
+        pattern = re.compile(re.escape(path).replace(r"\{\}", "([^/]+)"))
+        found.setdefault(path.count("/"), []).append((method, pattern, handler))
+    return found

@@ -1,0 +1,113 @@
+"""What clients have the server do, over HTTP: models, shared memory, traces, logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from tract_serve.errors import BadRequest
+from tract_serve.http.exchange import Answer, Request
+from tract_serve.inference.watching import log_settings, trace_settings
+
+
+async def index(request: Request) -> Answer:
+    """The models of the repository, and how they are doing."""
+    asked = await _asked(request)
+    ready = asked.get("ready") is True
+    found = [one for one in request.serving.repository.index if not ready or one.state == "READY"]
+    return Answer.of_json(
+        [{"name": one.name, "version": one.version, "state": one.state, "reason": one.reason} for one in found]
+    )
+
+
+async def load(request: Request) -> Answer:
+    """Load a model, or load it again."""
+    request.serving.check_control()
+    parameters = (await _asked(request)).get("parameters") or {}
+    if not isinstance(parameters, dict):
+        raise BadRequest("'parameters' is no object")
+    told = cast("Mapping[str, Any]", parameters)
+    files = [name for name in told if name.startswith("file:")]
+    if files:
+        raise BadRequest(
+            f"{files[0][:100]!r}: files of models are not taken from clients", hint="put them into the repository"
+        )
+    config = told.get("config")
+    if config is not None and not isinstance(config, str):
+        raise BadRequest("'config' is no text")
+    await request.serving.repository.load(request.parts[0], config)
+    return Answer.of_json({})
+
+
+async def unload(request: Request) -> Answer:
+    """Take a model out."""
+    request.serving.check_control()
+    await _asked(request)
+    await request.serving.repository.unload(request.parts[0])
+    return Answer.of_json({})
+
+
+async def regions(request: Request) -> Answer:
+    """The regions of shared memory."""
+    return Answer.of_json(request.serving.regions().status(*request.parts))
+
+
+async def register(request: Request) -> Answer:
+    """Take a region of shared memory."""
+    asked = await _asked(request)
+    key = asked.get("key")
+    if not isinstance(key, str):
+        raise BadRequest("'key' is missing, or no text")
+    request.serving.regions().register(request.parts[0], key, _count(asked, "offset"), _count(asked, "byte_size"))
+    return Answer.of_json({})
+
+
+async def unregister(request: Request) -> Answer:
+    """Leave a region of shared memory, or all."""
+    request.serving.regions().unregister(*request.parts or [""])
+    return Answer.of_json({})
+
+
+async def no_regions(request: Request) -> Answer:
+    """The regions of memory of devices: none."""
+    return Answer.of_json([])
+
+
+async def no_cuda(request: Request) -> Answer:
+    """Memory of devices is not taken."""
+    raise BadRequest("memory of CUDA devices is not shared", hint="use system shared memory")
+
+
+async def nothing(request: Request) -> Answer:
+    """There is nothing to do."""
+    return Answer.of_json({})
+
+
+async def settings_of_traces(request: Request) -> Answer:
+    """Which requests are traced."""
+    asked = await _asked(request) if request.method == "POST" else {}
+    return Answer.of_json(trace_settings(request.serving, asked))
+
+
+async def settings_of_logs(request: Request) -> Answer:
+    """What is logged."""
+    asked = await _asked(request) if request.method == "POST" else {}
+    return Answer.of_json(log_settings(request.serving, asked))
+
+
+async def _asked(request: Request) -> Mapping[str, Any]:
+    """The body as an object of JSON; an empty one as an object without anything."""
+    content = await request.body()
+    if not content:
+        return {}
+    found = request.parsed(content)
+    if not isinstance(found, dict):
+        raise BadRequest(f"the body is a {type(found).__name__}, wanted an object")
+    return cast("Mapping[str, Any]", found)
+
+
+def _count(asked: Mapping[str, Any], name: str) -> int:
+    found = asked.get(name, 0)
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 1 << 63:
+        raise BadRequest(f"{name!r} is {str(found)[:40]!r}, wanted a number from 0 on")
+    return found

@@ -1,0 +1,58 @@
+"""What the server and its models say of themselves, over HTTP."""
+
+from __future__ import annotations
+
+from google.protobuf import json_format
+
+from tract_serve.errors import Busy
+from tract_serve.http.exchange import Answer, Request
+from tract_serve.models.said import config_of, metadata_of, statistics_of
+
+
+async def live(request: Request) -> Answer:
+    """The server answers."""
+    return Answer.of_json({"live": True})
+
+
+async def ready(request: Request) -> Answer:
+    """The models are loaded."""
+    if not request.serving.is_ready:
+        raise Busy("the models are being loaded", hint="ask again later")
+    return Answer.of_json({"ready": True})
+
+
+async def server(request: Request) -> Answer:
+    """What the server is, and what it knows besides the protocol."""
+    return Answer.of_json(request.serving.metadata())
+
+
+async def models(request: Request) -> Answer:
+    """The names of the models that are ready."""
+    return Answer.of_json({"models": sorted(request.serving.repository.models)})
+
+
+async def model(request: Request) -> Answer:
+    """The inputs and outputs of a model."""
+    name, version = [*request.parts, ""][:2]
+    return Answer.of_json(metadata_of(request.serving.repository, request.serving.tensors(name, version)))
+
+
+async def model_ready(request: Request) -> Answer:
+    """A model is ready."""
+    name, version = [*request.parts, ""][:2]
+    found = request.serving.repository.model(name, version)
+    return Answer.of_json({"name": found.name, "ready": True})
+
+
+async def config(request: Request) -> Answer:
+    """What a model's configuration is, with what was left out."""
+    name, version = [*request.parts, ""][:2]
+    told = config_of(request.serving.tensors(name, version))
+    return Answer([json_format.MessageToJson(told, preserving_proto_field_name=True).encode()])
+
+
+async def statistics(request: Request) -> Answer:
+    """How often models were asked, and how long that took."""
+    name, version = [*request.parts, "", ""][:2]
+    told = statistics_of(request.serving, name, version)
+    return Answer.of_json(json_format.MessageToDict(told, preserving_proto_field_name=True))

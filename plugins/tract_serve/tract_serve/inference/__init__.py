@@ -1,0 +1,1 @@
+"""What requests ask for, whichever protocol they come by."""

@@ -1,0 +1,35 @@
+"""What the parameters of a request ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tract_serve.errors import BadRequest
+from tract_serve.models.served import Wish
+
+_NOTHING = Wish()
+
+
+def wish_of(parameters: Mapping[str, Any], seconds: float | None = None) -> Wish:
+    """``priority``, ``timeout`` (microseconds), and those whose meaning is up to the model.
+
+    ``seconds``: that the client waits, if it says so otherwise. Raises BadRequest.
+    """
+    if not parameters and seconds is None:
+        return _NOTHING
+    priority = _whole(parameters, "priority")
+    timeout = _whole(parameters, "timeout")
+    patience = timeout * 1e-6 if timeout else None
+    if seconds is not None:
+        patience = seconds if patience is None else min(seconds, patience)
+    return Wish(priority, patience, parameters)
+
+
+def _whole(parameters: Mapping[str, Any], name: str) -> int:
+    found = parameters.get(name, 0)
+    if isinstance(found, str) and found.isascii() and found.isdigit():
+        found = int(found[:20])
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 1 << 63:
+        raise BadRequest(f"the parameter {name!r} is {str(found)[:40]!r}, wanted a number from 0 on")
+    return found

@@ -1,0 +1,74 @@
+"""What a model is served as: by its tensors, or as a model that writes text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+from tract_core.errors import CorruptModel
+from tract_core.importing import imported
+from tract_serve.models.recipe import Recipe
+from tract_serve.models.served import Served
+from tract_serve.models.trying import tried
+from tract_serve.repository.config import ModelConfig
+from tract_serve.settings import Settings
+
+
+class Model(Protocol):
+    """A version of a model that is ready, whatever it is served as."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    def told(self) -> Mapping[str, Any]:
+        """What the log says of it."""
+        ...
+
+    async def close(self) -> None:
+        """Return once everything is answered that it has."""
+        ...
+
+
+Maker = Callable[[str, str, Path, ModelConfig, Settings], Model]
+
+
+def tensors(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> Model:
+    """A model that takes and gives tensors. Raises ModelError where it cannot be made ready."""
+    recipe = Recipe(
+        str(path),
+        config.format_name,
+        tuple(config.facts.items()),
+        tuple(config.transforms),
+        config.runtime or settings.runtime,
+        config.threads or settings.threads,
+        settings.model_limits,
+    )
+    told = tried(recipe, settings.limits.load_s, apart=settings.preload)
+    served = Served(name, version, recipe, config, told)
+    served.warm_up()
+    return served
+
+
+KINDS: Final[dict[str, Maker | str]] = {"tensors": tensors}
+"""What makes a model of each kind ready, or where that is."""
+
+
+def made(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> Model:
+    """The model, ready, as what it is. Takes as long as that takes. Raises ModelError."""
+    kind = config.kind or kind_of(path)
+    if kind not in KINDS:
+        raise CorruptModel(f"kind is {kind!r}, wanted one of {', '.join(KINDS)}", where="parameters")
+    maker = KINDS[kind]
+    if isinstance(maker, str):
+        module, _, attribute = maker.partition(":")
+        maker = cast("Maker", getattr(imported(module), attribute))
+    return maker(name, version, path, config, settings)
+
+
+def kind_of(path: Path) -> str:
+    """What a model is served as of which nothing is said."""
+    return "tensors"

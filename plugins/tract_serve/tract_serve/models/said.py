@@ -1,0 +1,76 @@
+"""What a model says of itself, as the protocol has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tract_serve.messages import ENUMS, message
+from tract_serve.models.ports import Port
+from tract_serve.models.served import Served
+from tract_serve.models.statistics import Duration, Statistics
+
+if TYPE_CHECKING:
+    from tract_serve.repository.repository import Repository
+    from tract_serve.serving import Serving
+
+
+def metadata_of(repository: Repository, served: Served) -> dict[str, Any]:
+    """Names, versions, inputs and outputs."""
+    versions = [str(number) for number in repository.models.get(served.name, {})] or [served.version]
+    return {
+        "name": served.name,
+        "versions": versions,
+        "platform": f"tract_{served.runtime}",
+        "inputs": [_port(one) for one in served.signature.inputs],
+        "outputs": [_port(one) for one in served.signature.outputs],
+    }
+
+
+def _port(port: Port) -> dict[str, Any]:
+    return {"name": port.name, "datatype": port.datatype, "shape": port.shape}
+
+
+def config_of(served: Served) -> Any:
+    """The configuration of a model, with what was left out as the model has it: a ``ModelConfig``."""
+    made: Any = message("ModelConfig")()
+    made.CopyFrom(served.config.told)
+    rows = served.found.rows if served.config.joins else None
+    made.name, made.backend = served.name, "tract"
+    made.platform = made.platform or f"tract_{served.runtime}"
+    if not made.max_batch_size and rows is not None and not any(rows.inputs) and not any(rows.outputs):
+        made.max_batch_size = served.config.waiting(rows).most_rows
+        made.dynamic_batching.SetInParent()
+    first = 1 if made.max_batch_size else 0
+    for given, ports in ((made.input, served.signature.inputs), (made.output, served.signature.outputs)):
+        del given[:]
+        for port in ports:
+            kind = "STRING" if port.datatype == "BYTES" else port.datatype
+            given.add(name=port.name, data_type=ENUMS["DataType"][f"TYPE_{kind}"], dims=port.shape[first:])
+    if not made.instance_group:
+        made.instance_group.add(name=served.name, count=1, kind=ENUMS["InstanceKind"]["KIND_CPU"])
+    return made
+
+
+def statistics_of(serving: Serving, name: str = "", version: str = "") -> Any:
+    """How often models were asked: a ``ModelStatisticsResponse``. Raises NotFound, Busy."""
+    made: Any = message("ModelStatisticsResponse")()
+    models = serving.repository.models
+    found = [serving.tensors(name, version)] if name else [one for all_ in models.values() for one in all_.values()]
+    for one in found:
+        if isinstance(one, Served):
+            _add(made.model_stats.add(name=one.name, version=one.version), one.statistics)
+    return made
+
+
+def _add(made: Any, told: Statistics) -> None:
+    made.last_inference, made.inference_count, made.execution_count = told.last, told.rows, told.runs
+    for name in ("success", "fail", "queue", "compute_input", "compute_infer", "compute_output"):
+        _set(getattr(made.inference_stats, name), getattr(told, name))
+    for size, parts in sorted(told.batches.items()):
+        batch = made.batch_stats.add(batch_size=size)
+        for name, part in zip(("compute_input", "compute_infer", "compute_output"), parts, strict=True):
+            _set(getattr(batch, name), part)
+
+
+def _set(made: Any, told: Duration) -> None:
+    made.count, made.ns = told.count, told.ns

@@ -1,0 +1,1 @@
+"""Models on disk: which there are, what is said of them, which are ready."""

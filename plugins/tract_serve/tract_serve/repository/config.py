@@ -1,0 +1,223 @@
+"""What the folder of a model says of it: ``config.pbtxt`` or ``config.json``, as Triton's users write it.
+
+All of it may be left out: the model tells the rest. What this project adds stands among the ``parameters``:
+
+| key | value |
+|---|---|
+| ``runtime`` | a name, with options: ``cpu(threads=2)`` |
+| ``threads`` | of each run |
+| ``format`` | of the file, where its name does not tell it |
+| ``facts`` | JSON: facts of inputs by name: ``{"image": "N,3,224,224,f32"}`` |
+| ``transforms`` | JSON: what is done to the model, in order |
+| ``pulse`` | ``S=160``: the model takes pulses of so many positions of the axis S |
+| ``join`` | ``false``: each request is a run of its own |
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tract_core.errors import CorruptModel
+from tract_core.frozen import frozen
+from tract_serve.batching.policy import WaitingPolicy
+from tract_serve.messages import ENUMS, message
+
+if TYPE_CHECKING:
+    from tract_serve.models.ports import Port, Signature
+    from tract_serve.models.rows import Rows
+    from tract_serve.settings import Settings
+
+NAMES: Final = ("config.pbtxt", "config.json")
+MOST_BYTES: Final = 1 << 20
+"""Of such a file."""
+
+PARAMETERS: Final = ("runtime", "threads", "format", "facts", "transforms", "pulse", "join", "ragged", "kind")
+
+
+@frozen
+class ModelConfig:
+    """What is said of a model. ``told``: the message that it was read from."""
+
+    told: Any
+    most_waiting: int = 1024
+
+    @staticmethod
+    def nothing() -> ModelConfig:
+        """Where nothing is said."""
+        return ModelConfig(message("ModelConfig")())
+
+    @staticmethod
+    def of_folder(folder: Path) -> ModelConfig:
+        """That of a folder. Raises CorruptModel for what is none."""
+        for name in NAMES:
+            path = folder / name
+            if path.is_file():
+                if path.stat().st_size > MOST_BYTES:
+                    raise CorruptModel(
+                        f"has {path.stat().st_size} bytes, at most {MOST_BYTES} are read", where=str(path)
+                    )
+                if name == "config.json" and not _says_a_model(path):
+                    continue
+                return ModelConfig.of_text(path.read_text(errors="replace"), str(path))
+        return ModelConfig.nothing()
+
+    @staticmethod
+    def of_text(text: str, where: str) -> ModelConfig:
+        """That of a text, in JSON or in the text form of protobuf. Raises CorruptModel."""
+        from google.protobuf import json_format, text_format
+
+        made: Any = message("ModelConfig")()
+        try:
+            if text.lstrip().startswith("{"):
+                json_format.Parse(text, made, ignore_unknown_fields=True, max_recursion_depth=32)
+            else:
+                text_format.Parse(text, made, allow_unknown_field=True)
+        except (json_format.ParseError, text_format.ParseError, RecursionError) as error:
+            raise CorruptModel(
+                f"is no configuration of a model: {error}", where=where, hint="see docs/serve.md"
+            ) from None
+        return ModelConfig(made).checked(where)
+
+    def checked(self, where: str) -> ModelConfig:
+        """Itself. Raises CorruptModel for a parameter that is not known, or is none."""
+        for key in self.told.parameters:
+            if key not in PARAMETERS:
+                known = ", ".join(PARAMETERS)
+                raise CorruptModel(
+                    f"there is no parameter {key!r}; parameters: {known}", where=where, hint="see docs/serve.md"
+                )
+        self.facts, self.transforms, self.threads  # noqa: B018: each raises where it is none
+        return self
+
+    def _parameter(self, name: str) -> str | None:
+        return self.told.parameters[name].string_value if name in self.told.parameters else None
+
+    @property
+    def runtime(self) -> str | None:
+        """The runtime, with options."""
+        return self._parameter("runtime")
+
+    @property
+    def kind(self) -> str | None:
+        """What the model is served as, where it could be several things."""
+        return self._parameter("kind")
+
+    @property
+    def format_name(self) -> str | None:
+        """The format of the file."""
+        return self._parameter("format")
+
+    @property
+    def threads(self) -> int | None:
+        """Threads of each run."""
+        given = self._parameter("threads")
+        if given is not None and not (given.isdecimal() and int(given) > 0):
+            raise CorruptModel(f"threads is {given!r}, wanted a number from 1 on", where="parameters")
+        return None if given is None else int(given)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Facts of inputs, by name."""
+        found = self._json("facts", dict)
+        if not all(isinstance(fact, str) for fact in found.values()):
+            raise CorruptModel("facts: wanted texts by the names of inputs", where="parameters")
+        return found
+
+    @property
+    def transforms(self) -> list[str]:
+        """Transforms, as `Model.transform` takes them."""
+        found = [one if isinstance(one, str) else json.dumps(one) for one in self._json("transforms", list)]
+        pulse = self._parameter("pulse")
+        if pulse is None:
+            return found
+        symbol, _, size = pulse.rpartition("=")
+        given = {"name": "pulse", "pulse": size, **({"symbol": symbol} if symbol else {})}
+        return [*found, json.dumps(given)]
+
+    @property
+    def joins(self) -> bool:
+        """Whether requests are joined, where the model allows it."""
+        return self._parameter("join") != "false"
+
+    @property
+    def filename(self) -> str:
+        """The file in a version's folder, if it is said."""
+        return self.told.default_model_filename
+
+    def versions(self, there: list[int]) -> list[int]:
+        """Those of the versions that are there that are served: the latest, unless something else is said."""
+        policy = self.told.version_policy
+        which = policy.WhichOneof("policy_choice")
+        if which == "all":
+            return sorted(there)
+        if which == "specific":
+            return sorted(set(there) & set(policy.specific.versions))
+        count = policy.latest.num_versions if which == "latest" else 1
+        return sorted(there)[-max(count, 1) :]
+
+    def waiting(self, rows: Rows | None) -> WaitingPolicy:
+        """How requests wait."""
+        told, batching = self.told, self.told.dynamic_batching
+        queue = batching.default_queue_policy
+        timeout = queue.default_timeout_microseconds
+        return WaitingPolicy(
+            most_rows=told.max_batch_size if told.max_batch_size > 0 else WaitingPolicy.most_rows,
+            delay_s=batching.max_queue_delay_microseconds * 1e-6,
+            most_waiting=queue.max_queue_size or self.most_waiting,
+            timeout_s=timeout * 1e-6 if timeout else None,
+            allows_timeout=queue.allow_timeout_override or not timeout,
+            instances=max(1, sum(max(group.count, 1) for group in told.instance_group)),
+            priority=max(1, batching.default_priority_level),
+            levels=batching.priority_levels,
+        )
+
+    def check(self, signature: Signature, where: str) -> None:
+        """Raises CorruptModel where what is said of inputs and outputs is not what the model has."""
+        for what, given, ports in (
+            ("input", self.told.input, signature.inputs),
+            ("output", self.told.output, signature.outputs),
+        ):
+            there = {port.name: port for port in ports}
+            for one in given:
+                if one.name not in there:
+                    raise CorruptModel(f"there is no {what} {one.name!r}; {what}s: {', '.join(there)}", where=where)
+                self._check_port(one, there[one.name], f"{where}: {what} {one.name!r}")
+
+    def _check_port(self, given: Any, port: Port, where: str) -> None:
+        names = {number: name for name, number in ENUMS["DataType"].items()}
+        datatype = names.get(given.data_type, "").removeprefix("TYPE_").replace("STRING", "BYTES")
+        if given.data_type and datatype != port.datatype:
+            raise CorruptModel(f"the configuration says {datatype}, the model {port.datatype}", where=where)
+        sizes = port.sizes[1:] if self.told.max_batch_size > 0 else port.sizes
+        dims = list(given.dims)
+        fits = len(dims) == len(sizes) and all(a < 0 or b is None or a == b for a, b in zip(dims, sizes, strict=True))
+        if dims and not fits:
+            raise CorruptModel(f"the configuration says dims {dims}, the model has {port.shape}", where=where)
+
+    def _json(self, name: str, kind: type) -> Any:
+        text = self._parameter(name)
+        if text is None:
+            return kind()
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, kind):
+            raise CorruptModel(f"{name} is {text[:60]!r}, wanted a {kind.__name__} of JSON", where="parameters")
+        return found
+
+
+def _says_a_model(path: Path) -> bool:
+    """Whether a ``config.json`` is ours: folders of Hugging Face have files of that name, which say something else."""
+    try:
+        found = json.loads(path.read_text(errors="replace"))
+    except (ValueError, RecursionError):
+        return True  # which is then refused, and told
+    return isinstance(found, dict) and "model_type" not in found and "architectures" not in found
+
+
+def default_config(settings: Settings) -> ModelConfig:
+    """That of a model of which nothing is said."""
+    return ModelConfig(message("ModelConfig")(), settings.limits.waiting)

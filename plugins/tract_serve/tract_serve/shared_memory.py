@@ -1,0 +1,111 @@
+"""Tensors in memory that a client on the same machine shares with the server (the system shared memory extension).
+
+Regions are read and written by calls that fail where the memory is gone, and never mapped: a client that cuts short what
+is mapped would end the server.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tract_serve.errors import BadRequest, Busy, NotFound
+
+_KEY: Final = re.compile(r"/?[A-Za-z0-9._-]{1,250}")
+"""Names that ``shm_open`` takes, of files in one folder."""
+
+_FOLDER: Final = "/dev/shm"  # noqa: S108: where Linux has memory that processes share
+
+
+@dataclass(slots=True)
+class Region:
+    """``byte_size`` bytes from ``offset`` on in the memory called ``key``. ``file``: it is open as."""
+
+    name: str
+    key: str
+    offset: int
+    byte_size: int
+    file: int
+
+
+class SharedMemory:
+    """The regions that clients have registered, by name."""
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        """``most``: regions; ``most_bytes``: of what is read at once."""
+        self._most, self._most_bytes = most, most_bytes
+        self._regions: dict[str, Region] = {}
+
+    def register(self, name: str, key: str, offset: int, byte_size: int) -> None:
+        """Take a region. Raises BadRequest for one that is not there, or is smaller than that, Busy for one too many."""
+        where = f"region {name[:100]!r}"
+        if not name or name in self._regions:
+            raise BadRequest("is registered already, or has no name", where=where, hint="unregister it first")
+        if len(self._regions) >= self._most:
+            raise Busy(f"{self._most} regions are registered, and no more are taken", where=where)
+        if not _KEY.fullmatch(key) or key.strip("/") in (".", ".."):
+            raise BadRequest(f"the key {key[:100]!r} is no name of shared memory, as '/tensors'", where=where)
+        if offset < 0 or byte_size <= 0:
+            raise BadRequest(f"offset {offset} and byte_size {byte_size} are no part of it", where=where)
+        path = os.path.join(_FOLDER, key.lstrip("/"))
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        except OSError as error:
+            raise BadRequest(f"the memory {key!r} cannot be opened: {error.strerror}", where=where) from None
+        there = os.fstat(file).st_size
+        if offset + byte_size > there or not os.path.isfile(f"/proc/self/fd/{file}"):
+            os.close(file)
+            raise BadRequest(f"the memory {key!r} has {there} bytes, wanted {offset + byte_size}", where=where)
+        self._regions[name] = Region(name, key, offset, byte_size, file)
+
+    def unregister(self, name: str) -> None:
+        """Leave a region, or, for an empty name, all. Raises NotFound for one that is not there."""
+        for one in [self._region(name)] if name else [*self._regions.values()]:
+            os.close(one.file)
+            del self._regions[one.name]
+
+    def status(self, name: str = "") -> list[dict[str, Any]]:
+        """The regions, or the one of that name, as the protocol says it. Raises NotFound."""
+        found = [self._region(name)] if name else self._regions.values()
+        return [{"name": one.name, "key": one.key, "offset": one.offset, "byte_size": one.byte_size} for one in found]
+
+    def read(self, name: str, offset: int, count: int) -> bytearray:
+        """A copy of bytes of a region, counted from its begin. Raises NotFound, BadRequest."""
+        region = self._within(name, offset, count)
+        found = bytearray(count)
+        view, at = memoryview(found), 0
+        while at < count:
+            read = os.preadv(region.file, [view[at:]], region.offset + offset + at)
+            if not read:
+                raise BadRequest("its memory is smaller than it was when it was registered", where=f"region {name!r}")
+            at += read
+        return found
+
+    def write(self, name: str, offset: int, room: int, content: Any) -> None:
+        """Bytes into a region. ``room``: as many as the client has left for them. Raises NotFound, BadRequest."""
+        view = memoryview(content).cast("B")
+        if view.nbytes > room:
+            problem = f"the output has {view.nbytes} bytes, {room} are left for it"
+            raise BadRequest(problem, where=f"region {name!r}")
+        region = self._within(name, offset, view.nbytes)
+        if os.fstat(region.file).st_size < region.offset + offset + view.nbytes:
+            raise BadRequest("its memory is smaller than it was when it was registered", where=f"region {name!r}")
+        at = 0
+        while at < view.nbytes:
+            at += os.pwrite(region.file, view[at:], region.offset + offset + at)
+
+    def _region(self, name: str) -> Region:
+        found = self._regions.get(name)
+        if found is None:
+            there = ", ".join([*self._regions][:10]) or "none"
+            raise NotFound(f"there is no region {name[:100]!r}; regions: {there}", hint="register it first")
+        return found
+
+    def _within(self, name: str, offset: int, count: int) -> Region:
+        region = self._region(name)
+        if not 0 <= offset <= region.byte_size - count or not 0 <= count <= self._most_bytes:
+            problem = f"{count} bytes from {offset} on are no part of its {region.byte_size}"
+            raise BadRequest(problem, where=f"region {name!r}")
+        return region
