@@ -16,7 +16,7 @@ FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -103,6 +103,12 @@ $(VENV)/.with-torch: $(VENV)/.test $(VENV)/.torch $(WITH_TORCH)/pyproject.toml
 test-interchange: $(VENV)/.test .venv-interchange/.installed ## exchange archives with the established engine
 	$(BIN)/python -m pytest -n $(JOBS) -m 'interchange and not networks' plugins/tract_nnef/tests plugins/tract_pulse/tests plugins/tract_transformers/tests tests/bench $(WITH_TORCH)/tests $(ARGS)
 
+test-ray: .venv-ray/.ours ## score rows on a cluster of Ray of several nodes, while actors and nodes are killed
+	.venv-ray/bin/python -m pytest plugins/tract_ray/tests $(ARGS)
+
+test-serve-clients: .venv-serve-clients/.ours ## ask the server by the clients that other servers bring
+	.venv-serve-clients/bin/python -m pytest plugins/tract_serve/tests/test_kserve_client.py $(ARGS)
+
 test-archives: $(VENV)/.test .venv-interchange/.installed .venv-archives/.installed ## have other exporters write many networks, read them and compare with PyTorch
 	.venv-archives/bin/python tests/archives/write.py .archives
 	$(BIN)/python -m pytest -n $(JOBS) -m archives tests/archives $(ARGS)
@@ -158,6 +164,16 @@ index-torch: $(VENV)/.test $(VENV)/.with-torch ## the same for PyTorch, and the 
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
+# Ray brings some thirty packages, and its workers run what is installed beside it.
+.venv-ray/.ours: .venv-ray/.installed $(MANIFESTS)
+	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,. $(addprefix plugins/tract_,onnx nnef llvm cpu ray))
+	@touch $@
+
+# KServe's client brings some sixty packages.
+.venv-serve-clients/.ours: .venv-serve-clients/.installed $(MANIFESTS)
+	.venv-serve-clients/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,. $(addprefix plugins/tract_,onnx nnef llvm cpu pulse inferers serve))
+	@touch $@
+
 bench: $(VENV)/.test .venv-peers/.installed ## measure networks and streams beside other engines, and write docs/performance.md
 	$(BIN)/python bench/bench_pulse.py
 	$(BIN)/python bench/bench_inferers.py
@@ -169,11 +185,12 @@ bench-short: $(VENV)/.test ## run the networks of `make bench` at small sizes, f
 bench-parts: $(VENV)/.test ## measure load time, declutter time, calls, and kinds of kernels
 	$(BIN)/python bench/run.py
 
-fuzz: $(VENV)/.test ## feed damaged files to the readers for FUZZ_SECONDS seconds each; findings are kept in fuzz/findings
+fuzz: $(VENV)/.test ## feed damaged files to the readers, and requests to the server, for FUZZ_SECONDS seconds each; findings are kept in fuzz/findings
 	$(BIN)/python fuzz/fuzz_onnx.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_nnef_archive.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_nnef_text.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_crvo.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+	$(BIN)/python fuzz/fuzz_serve.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .venv-arm .pytest_cache .ruff_cache .hypothesis

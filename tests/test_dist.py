@@ -139,9 +139,9 @@ def test_every_line_of_the_readme_finds_all_that_it_needs(dist: Path, stranger: 
 
 
 def test_standard_is_what_runs_anywhere() -> None:
-    """All but PyTorch, which is large, what wants a GPU, and `import tract`, a name of somebody else as well."""
+    """All but what brings much, as PyTorch, Ray and the server, what wants a GPU, and `import tract`, somebody else's."""
     every = {wanted for name, several in EXTRAS.items() if name != "standard" for wanted in several}
-    not_everywhere = ("tract-torch", "tract-compat", "tract-cuda", "tract-metal")
+    not_everywhere = ("tract-torch", "tract-ray", "tract-serve", "tract-compat", "tract-cuda", "tract-metal")
     left_out = {wanted for wanted in every if wanted.startswith(not_everywhere)}
     assert set(EXTRAS["standard"]) == every - left_out
 
