@@ -7,6 +7,8 @@ from tract_core import limits as limits
 from tract_core.api.dim import Dim as Dim
 from tract_core.api.fact import Fact as Fact
 from tract_core.api.fact import InferenceFact as InferenceFact
+from tract_core.api.feeding import Feeding as Feeding
+from tract_core.api.feeding import FrozenFeeding as FrozenFeeding
 from tract_core.api.inference_model import InferenceModel as InferenceModel
 from tract_core.api.loading import load as load
 from tract_core.api.loading import load_bytes as load_bytes

@@ -8,10 +8,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from tract_core.api.calls import Calls, named_inputs
+from tract_core.api.feeding import Feeding
 from tract_core.api.interface import TypedInterface, interface_of
 from tract_core.api.progress import Progress, check_begins, check_can_end, check_takes_symbols
 from tract_core.api.runtime import calling
-from tract_core.api.streaming import stream, streams_of
+from tract_core.api.streaming import streams_of
 from tract_core.errors import InputError, Unsupported
 from tract_core.runtime.binding import check_assertions
 from tract_core.runtime.conditions import check_conditions
@@ -112,7 +113,16 @@ class State(TypedInterface):
         chunks that do not fit.
         """
         check_begins(self._progress, told=self._known)
-        return stream(self, source, whole or {})
+        return Feeding(self, whole or {}).stream(source)
+
+    def feed(self, whole: Mapping[str, Any] | None = None) -> Feeding:
+        """What `stream` does, for chunks that are pushed as they come: as by a client, or a callback of a sound card.
+
+        ``whole``: the inputs that do not stream, by name. Raises InputError for a model that takes no stream, for a
+        state that is in the middle of a signal, and for an input that is missing.
+        """
+        check_begins(self._progress, told=self._known)
+        return Feeding(self, whole or {})
 
     def end_of_stream(self, total: int) -> None:
         """Say how long the signal is, for a model that takes it in pulses, before the pulse in which it ends.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tract_core.api.calls import Calls
-from tract_core.api.state import State
-from tract_core.api.streaming import stream
+from tract_core.api.feeding import Feeding
+from tract_core.api.state import FrozenState, State
 from tract_core.cli.readings import Bindings
 from tract_core.dims import evaluate, symbols_of
 from tract_core.errors import InputError
@@ -178,6 +178,14 @@ class Turns:
         self._turn += 1
         return self._state.run(inputs)
 
+    def input_names(self) -> list[str]:
+        """As `State.input_names`."""
+        return self._state.input_names()
+
+    def freeze(self) -> FrozenState:
+        """As `State.freeze`."""
+        return self._state.freeze()
+
     def end_of_stream(self, total: int) -> None:
         """As `State.end_of_stream`."""
         self._state.end_of_stream(total)
@@ -191,7 +199,7 @@ def streamed_outputs(model: TypedModel, streams: Streams, turns: Turns, arrays: 
         for outlet, array, end in zip(model.inputs, arrays, streams.inputs, strict=True)
         if end is None
     }
-    results = [cast("Any", one if isinstance(one, list) else [one]) for one in stream(turns, [chunk], whole)]
+    results = [cast("Any", one if isinstance(one, list) else [one]) for one in Feeding(turns, whole).stream([chunk])]
     outputs: list[Array] = []
     for slot, end in enumerate(streams.outputs):
         pieces = [np.asarray(result[slot]) for result in results]

@@ -19,6 +19,7 @@ from tract_core.model.fields import changed, leaves
 from tract_core.model.op import TypedOp
 from tract_core.model.questions import node_cost
 from tract_core.model.typed import TypedModel
+from tract_core.plugins.keys import STATE
 
 if TYPE_CHECKING:
     from tract_core.model.fact import TypedFact
@@ -47,6 +48,17 @@ class OpWithBodies(TypedOp):
         """
         bodies = bodies_of(self)
         return any(len(body.conditions) or any(node.op.checks for node in body.live_nodes()) for body in bodies)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a body keeps something from turn to turn."""
+        return any(keeps_state(body) for body in bodies_of(self))
+
+
+def keeps_state(model: TypedModel) -> bool:
+    """Whether a turn of a model depends on those before it: whether a node keeps something, in bodies too."""
+    states = model.registry[STATE]
+    return any(states.find(type(node.op)) is not None and node.op.keeps for node in model.live_nodes())
 
 
 def map_bodies(op: T, function: BodyFn) -> T:

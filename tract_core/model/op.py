@@ -70,6 +70,11 @@ class TypedOp(Op):
         """
         return False
 
+    @property
+    def keeps(self) -> bool:
+        """Whether its state, where it has a row in the ``state`` table, is another one after a turn than before it."""
+        return True
+
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The facts of the outputs, from those of the inputs. Raises FactError when the inputs do not fit."""
         raise NotImplementedError

@@ -60,6 +60,11 @@ class Refuse(TypedOp):
     checks: ClassVar[bool] = True
     announces: ClassVar[tuple[str, ...]] = ("facts", "sizes")
 
+    @property
+    def keeps(self) -> bool:
+        """There is no turn after the one that comes here."""
+        return False
+
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """``facts``, which no tensor ever has."""
         arity(self, inputs, 0)

@@ -64,6 +64,11 @@ class Loop(OpWithBodies):
     last: int = 0
     announces: ClassVar[tuple[str, ...]] = ("count", "shapes")
 
+    @property
+    def keeps(self) -> bool:
+        """Each turn begins anew, in the body too."""
+        return False
+
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """Carried, last and collected values, in ``shapes``. Raises FactError when inputs and body do not fit."""
         outside = self.sizes(inputs)

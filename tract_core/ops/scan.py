@@ -16,6 +16,7 @@ from tract_core.model.bodies import (
     OpWithBodies,
     body_cost,
     from_outside,
+    keeps_state,
     map_bodies,
     may_fit,
     own_symbols,
@@ -101,6 +102,12 @@ class Scan(OpWithBodies):
     skip: int = 0
     reset_every_turn: bool = False
     external_state: bool = False
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the next turn goes on: with the state, with how many iterations there were, or with the body's."""
+        goes_on = bool(self.state_inputs) and not self.external_state
+        return not self.reset_every_turn and (goes_on or self.skip > 0 or keeps_state(self.body))
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """Facts of joined outputs and last values, by slot. Raises FactError when inputs and body do not fit."""
