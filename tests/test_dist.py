@@ -139,7 +139,7 @@ def test_every_line_of_the_readme_finds_all_that_it_needs(dist: Path, stranger: 
 
 
 def test_standard_is_what_runs_anywhere() -> None:
-    """All but what brings much, as PyTorch, Ray and the server, what wants a GPU, and `import tract`, somebody else's."""
+    """All but PyTorch, Ray and the server, which bring much, what wants a GPU, and `import tract`."""
     every = {wanted for name, several in EXTRAS.items() if name != "standard" for wanted in several}
     not_everywhere = ("tract-torch", "tract-ray", "tract-serve", "tract-compat", "tract-cuda", "tract-metal")
     left_out = {wanted for wanted in every if wanted.startswith(not_everywhere)}

@@ -18,6 +18,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
+from docs_server import Servers
 from gguf import GGMLQuantizationType as QuantizationType
 from onnx import TensorProto, helper, numpy_helper
 
@@ -55,6 +56,9 @@ RUN = [path for path in DOCUMENTS if name_of(path) not in ELSEWHERE and BLOCK.se
 OF_TORCH = ("docs/torch.md", "plugins/tract_torch/README.md")
 WITH_TORCH = find_spec("tract_torch") is not None
 """Without it, `make test-torch` runs the documents of PyTorch, and its blocks in others."""
+
+OF_RAY = re.compile(r"^(?:import|from) (?:ray|dask)\b|^from tract_ray import put\b", re.MULTILINE)
+"""Blocks that tract-ray's own tests run, by `make test-ray`."""
 
 
 @pytest.fixture
@@ -186,21 +190,29 @@ def test_every_block_runs_as_pasted(path: Path, folder: Path, capsys: pytest.Cap
     names: dict[str, object] = {}
     if name_of(path) in OF_TORCH and not WITH_TORCH:
         pytest.skip("needs PyTorch: run `make test-torch`")
-    for language, title, text in BLOCK.findall(path.read_text()):
-        if title:
-            (folder / title).parent.mkdir(exist_ok=True)
-            (folder / title).write_text(text)
-        if language == "python":
-            run_python(text, title, names, capsys)
-        elif language == "console":
-            run_lines(text, folder)
-        else:
-            assert language == "text", f"a block of {language or 'no language'}: {text}"
+    servers = Servers(folder)
+    try:
+        for language, title, text in BLOCK.findall(path.read_text()):
+            if title:
+                (folder / title).parent.mkdir(exist_ok=True, parents=True)
+                (folder / title).write_text(text)
+            if language == "python":
+                run_python(servers.said(text), title, names, capsys)
+            elif language == "console":
+                run_lines(text, folder, servers)
+            else:
+                assert language == "text", f"a block of {language or 'no language'}: {text}"
+    finally:
+        servers.end()
 
 
 def run_python(block: str, title: str, names: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
     """Run in the names of the blocks before, or as a module where it is a file; what it prints is told beside it."""
     if re.search(r"^(import|from) (torch|tract_torch)\b", block, re.MULTILINE) and not WITH_TORCH:
+        return
+    if OF_RAY.search(block) and not find_spec("ray"):
+        return
+    if any(find_spec(name) is None for name in OF_RAY.findall(block)):
         return
     capsys.readouterr()
     if title:
@@ -216,16 +228,22 @@ NOT_RUN = {
     "pip install": "tests/test_dist.py installs, as the README says, into an environment that has nothing",
     ".venv/bin/pip install": "it installs into the environment that the tests run in",
     "TRACT_PERF=1 perf": "perf is a tool of the system",
+    "docker ": "no engine of containers is there; test_elsewhere.py of tract-serve does what an image does",
+    "kubectl ": "no cluster is there; the same reads what would be applied",
 }
 """How lines begin that are not run here, and why."""
 
 
-def run_lines(text: str, folder: Path) -> None:
+def run_lines(text: str, folder: Path, servers: Servers) -> None:
     """Lines of the command run; of others it is seen that what they name is there."""
     lines = re.findall(r"^\$ (.*?)(?:\s+#.*)?$", text, re.MULTILINE)
     assert lines, f"no line begins with '$ ': {text}"
     for line in lines:
-        if line.startswith("tract "):
+        if line.startswith("tract serve ") and line.endswith(" &"):
+            servers.start(line)
+        elif line.startswith("curl "):
+            servers.ask(line)
+        elif line.startswith("tract "):
             run_tract(line, folder)
         elif line.startswith("make "):
             names = [word for word in shlex.split(line)[1:] if "=" not in word]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from tract_core.errors import DimError, FactError, InputError, LimitExceeded, RunError, TractError
+from tract_serve.texts import told
 
 
 class Refusal(TractError):
-    """A request that is not done. ``status``: that of HTTP. The text goes to the client."""
+    """A request that is not done. ``status``: that of HTTP. The text goes to the client.
+
+    ``param``, ``code``: which parameter is meant, and a word for what is wrong, where the OpenAI interface has them.
+    """
 
     status: ClassVar[int] = 400
+    param: str | None = None
+    code: str | None = None
 
 
 class BadRequest(Refusal):
@@ -36,9 +43,13 @@ class NotFound(Refusal):
 
 
 class WrongMethod(Refusal):
-    """The path is there, and not for this method of HTTP."""
+    """The path is there, and not for this method of HTTP. ``allowed``: those that it is there for."""
 
     status = 405
+
+    def __init__(self, problem: str, allowed: Sequence[str]) -> None:
+        super().__init__(problem)
+        self.allowed = allowed
 
 
 class TooSlow(Refusal):
@@ -57,6 +68,13 @@ class UnknownEncoding(Refusal):
     """The body is compressed in a way that is not known here."""
 
     status = 415
+
+
+class TooMany(Refusal):
+    """The client has asked for more already than one client may."""
+
+    status = 429
+    code = "rate_limit_exceeded"
 
 
 class Failed(Refusal):
@@ -91,5 +109,13 @@ def status_of(error: BaseException) -> int:
 def text_of(error: BaseException) -> str:
     """What a client is told. What went wrong inside is not told, but for what this project itself has said of it."""
     if isinstance(error, TractError):
-        return str(error)
+        return told(str(error))
     return f"the server failed: {type(error).__name__}"
+
+
+def error_object(error: BaseException) -> dict[str, str | None]:
+    """An error, as the OpenAI interface says it."""
+    status = status_of(error)
+    kind = "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
+    param, code = getattr(error, "param", None), getattr(error, "code", None)
+    return {"message": text_of(error), "type": kind, "param": param, "code": code}

@@ -7,7 +7,7 @@ import logging
 import sys
 from typing import Any, Final
 
-from tract_core.texts import printable
+from tract_core.texts import printable, printable_lines
 
 LOGGER: Final = logging.getLogger("tract_serve")
 
@@ -24,6 +24,8 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         told = {"time": self.formatTime(record), "level": record.levelname.lower(), "event": record.getMessage()}
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
         return json.dumps(told | getattr(record, "fields", {}), default=str)
 
 
@@ -33,7 +35,8 @@ class Texts(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line, in which nothing steers a terminal."""
         fields = " ".join(f"{name}={value}" for name, value in getattr(record, "fields", {}).items())
-        return printable(f"{self.formatTime(record, '%H:%M:%S')} {record.getMessage()} {fields}".rstrip())
+        line = printable(f"{self.formatTime(record, '%H:%M:%S')} {record.getMessage()} {fields}".rstrip())
+        return f"{line}\n{printable_lines(self.formatException(record.exc_info))}" if record.exc_info else line
 
 
 def log_to_stderr(*, as_json: bool, level: str = "info") -> None:

@@ -125,6 +125,8 @@ MESSAGES: Final[dict[str, dict[str, str]]] = {
         "model_name": "2 string",
         "parameters": "3 {string ModelRepositoryParameter}",
     },
+    # Empty for Triton, whose clients leave it alone; KServe's look at it.
+    "RepositoryModelResponse": {"model_name": "1 string", "done": "2 bool"},
     "RegionRequest": {"name": "1 string"},
     "SystemRegion": {"name": "1 string", "key": "2 string", "offset": "3 uint64", "byte_size": "4 uint64"},
     "SystemSharedMemoryStatusResponse": {"regions": "1 {string SystemRegion}"},
@@ -227,7 +229,23 @@ ENUMS: Final[dict[str, dict[str, int]]] = {
     "DataType": {
         f"TYPE_{name}": number
         for number, name in enumerate(
-            ["INVALID", "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64", "STRING", "BF16"]
+            [
+                "INVALID",
+                "BOOL",
+                "UINT8",
+                "UINT16",
+                "UINT32",
+                "UINT64",
+                "INT8",
+                "INT16",
+                "INT32",
+                "INT64",
+                "FP16",
+                "FP32",
+                "FP64",
+                "STRING",
+                "BF16",
+            ]
         )
     },
     "InstanceKind": {"KIND_AUTO": 0, "KIND_GPU": 1, "KIND_CPU": 2, "KIND_MODEL": 3},
@@ -297,3 +315,26 @@ def _set_type(field: Any, kind: str) -> None:
         return
     field.type = _FIELD.TYPE_ENUM if kind in ENUMS else _FIELD.TYPE_MESSAGE
     field.type_name = f".{PACKAGE}.{kind}"
+
+
+def plain(made: Any) -> dict[str, Any]:
+    """A message as JSON has it: numbers are numbers, and what is not there has the value that stands for it.
+
+    protobuf's own JSON writes numbers of 64 bits as texts, which clients of this protocol do not read.
+    """
+    found: dict[str, Any] = {}
+    for field in made.DESCRIPTOR.fields:
+        value = getattr(made, field.name)
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            found[field.name] = {key: _plain_value(field.message_type.fields[1], value[key]) for key in value}
+        elif not isinstance(value, (bool, int, float, str, bytes)) and not hasattr(value, "DESCRIPTOR"):
+            found[field.name] = [_plain_value(field, one) for one in value]
+        elif not field.has_presence or made.HasField(field.name):
+            found[field.name] = _plain_value(field, value)
+    return found
+
+
+def _plain_value(field: Any, value: Any) -> Any:
+    if field.message_type is not None:
+        return plain(value)
+    return field.enum_type.values_by_number[value].name if field.enum_type is not None else value

@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import uvicorn
-
 from tract_core.errors import InputError
 from tract_serve.grpc.service import grpc_server
 from tract_serve.http.application import Application
-from tract_serve.http.guard import guarded
+from tract_serve.http.listening import Listening
 from tract_serve.logs import log
+from tract_serve.models.trying import end_trials
 from tract_serve.serving import Serving
 from tract_serve.settings import Settings
 
 GRACE_S: Final = 30.0
 """Seconds in which requests are answered that are there when the server ends."""
+
+FILES: Final = 1024
+"""Files that are open besides clients' connections and memory: models, libraries, connections of gRPC."""
 
 SWITCH_S: Final = 0.0005
 """Seconds after which a thread of Python lets others in: one that loads a model holds up nobody for long."""
@@ -34,6 +37,7 @@ class Server:
     def __init__(self, source: str | Path, settings: Settings | None = None) -> None:
         """``source``: a repository of models, or one model."""
         self.settings = settings or Settings()
+        _check_certificate(self.settings)
         self.serving = Serving(Path(source), self.settings)
         self.http_port: int | None = None
         self.grpc_port: int | None = None
@@ -46,7 +50,11 @@ class Server:
         is taken.
         """
         sys.setswitchinterval(SWITCH_S)
-        asyncio.run(self.serve(started, signals=True))
+        allow_files(self.settings.limits.connections + self.settings.limits.regions + FILES)
+        try:
+            asyncio.run(self.serve(started, signals=True))
+        finally:
+            end_trials()  # Python waits for the thread that waits for them
 
     def end(self) -> None:
         """Take no more requests; `serve` returns once those are answered that are there."""
@@ -56,17 +64,14 @@ class Server:
         """Serve until `end`. Raises as `run`."""
         if signals:
             self._listen_to_signals()
-        http, bound = self._http()
+        http = self._http()
         grpc = await self._start_grpc()
-        tasks = [asyncio.ensure_future(http.serve(sockets=[bound]))] if http is not None and bound is not None else []
         try:
+            if http is not None:
+                await http.start()
             await self._until_ended(started)
         finally:
-            if http is not None:
-                http.should_exit = True
-            if grpc is not None:
-                await grpc.stop(GRACE_S)
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(self._end_http(http), self._end_grpc(grpc))
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE_S):
                     await self.serving.close()
@@ -85,31 +90,21 @@ class Server:
             started(self)
         await ending
 
-    def _http(self) -> tuple[uvicorn.Server | None, socket.socket | None]:
-        settings, limits = self.settings, self.settings.limits
+    def _http(self) -> Listening | None:
+        settings = self.settings
         if settings.http_port is None:
-            return None, None
+            return None
         bound = _bound(settings.host, settings.http_port)
         self.http_port = bound.getsockname()[1]
-        config = uvicorn.Config(
-            Application(self.serving, owns=False),
-            http=guarded(limits),
-            ws="websockets-sansio",
-            ws_max_size=limits.body_bytes,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=limits.connections,
-            timeout_keep_alive=int(limits.idle_s),
-            timeout_graceful_shutdown=int(GRACE_S),
-            ssl_certfile=settings.certificate,
-            ssl_keyfile=settings.key,
-        )
-        server = uvicorn.Server(config)
-        server.capture_signals = lambda: suppress()  # pyright: ignore[reportAttributeAccessIssue]: signals are ours
-        return server, bound
+        return Listening(Application(self.serving, owns=False), settings, bound)
+
+    async def _end_http(self, http: Listening | None) -> None:
+        if http is not None:
+            await http.end(GRACE_S)
+
+    async def _end_grpc(self, grpc: Any) -> None:
+        if grpc is not None:
+            await grpc.stop(GRACE_S)
 
     async def _start_grpc(self) -> Any:
         settings = self.settings
@@ -145,6 +140,30 @@ def _bound(host: str, port: int) -> socket.socket:
         problem = f"the address {host}:{port} cannot be listened on: {error.strerror or error}"
         raise InputError(problem, hint="name another port: --http-port") from None
     return bound
+
+
+def allow_files(count: int) -> None:
+    """Have this process open so many files and connections, as far as the system lets it."""
+    try:
+        import resource
+    except ImportError:  # as on Windows, which has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _check_certificate(settings: Settings) -> None:
+    """Raises InputError where the certificate or its key cannot be read, or do not belong together."""
+    if settings.certificate is None or settings.key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.certificate, settings.key)
+    except (OSError, ssl.SSLError) as error:
+        problem = f"the certificate {settings.certificate} and the key {settings.key} cannot be used: {error}"
+        raise InputError(problem, hint="both are PEM files, and belong together") from None
 
 
 def _credentials(settings: Settings) -> Any:

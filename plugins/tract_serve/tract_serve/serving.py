@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+import asyncio
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from tract_core.version import version
@@ -12,8 +12,10 @@ from tract_serve.errors import BadRequest, Busy, Forbidden, NotFound, TooLarge
 from tract_serve.models.kinds import Model
 from tract_serve.models.served import Served
 from tract_serve.repository.repository import Repository
+from tract_serve.sequences.store import store_of
 from tract_serve.settings import Settings
 from tract_serve.shared_memory import SharedMemory
+from tract_serve.texts import shown
 
 NAME: Final = "tract"
 
@@ -32,31 +34,76 @@ EXTENSIONS: Final = (
 )
 
 
+CONTROL_BYTES: Final = 2 << 20
+"""Of a request that is none for a run."""
+
+SMALL: Final = 1 << 20
+"""Bytes of a request that finds room where large ones find none any more."""
+
+
 class Room:
-    """Bytes of requests that are read, wait or run; no more than the settings allow."""
+    """Bytes of requests that are read, wait or run, and of answers; no more than the settings allow.
+
+    The last eighth is kept for small requests. Used by any thread.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = self._left = most
+        self._lock = Lock()
 
-    def take(self, count: int) -> None:
-        """So many more. Raises Busy where there is no room for them."""
-        if count > self._left:
-            problem = f"the requests that are open take {self._most - self._left} bytes, and {count} more are too many"
-            raise Busy(problem, hint="ask again later")
-        self._left -= count
+    @property
+    def taken(self) -> int:
+        """Bytes that are held."""
+        return self._most - self._left
+
+    def take(self, count: int, held: int = 0) -> None:
+        """So many more. ``held``: by the same request. Raises Busy where there is no room for them now.
+
+        Raises TooLarge where there never is.
+        """
+        kept = 0 if held + count <= SMALL else self._most // 8
+        if held + count > self._most - kept:
+            problem = f"the request takes {held + count} bytes of memory, and all together {self._most - kept} at most"
+            raise TooLarge(problem, hint="send less at once, or start the server with more (bodies_bytes)")
+        with self._lock:
+            if count <= self._left - kept:
+                self._left -= count
+                return
+        problem = f"the requests that are open take {self.taken} bytes, and {count} more are too many"
+        raise Busy(problem, hint="ask again later")
+
+    def take_anyway(self, count: int) -> None:
+        """So many more, which are there already."""
+        with self._lock:
+            self._left -= count
 
     def give_back(self, count: int) -> None:
         """So many fewer."""
-        self._left += count
+        with self._lock:
+            self._left += count
 
-    @contextmanager
-    def of(self, count: int) -> Generator[None]:
-        """Inside, there is room for so many."""
-        self.take(count)
-        try:
-            yield
-        finally:
-            self.give_back(count)
+
+class Holding:
+    """What one request holds of the room."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._taken = 0
+
+    def more(self, count: int) -> None:
+        """So many bytes more. Raises Busy where there is no room for them."""
+        self._room.take(count, self._taken)
+        self._taken += count
+
+    def anyway(self, count: int) -> None:
+        """The same for bytes that are there already: what comes later finds less room."""
+        self._room.take_anyway(count)
+        self._taken += count
+
+    def release(self) -> None:
+        """It holds nothing any more."""
+        self._room.give_back(self._taken)
+        self._taken = 0
 
 
 class Serving:
@@ -71,7 +118,8 @@ class Serving:
         self.shared_memory = SharedMemory(settings.limits.regions, settings.limits.body_bytes)
 
     async def start(self) -> None:
-        """Load the models. Raises TractError where there are none."""
+        """Load the models. Raises TractError where there are none, or the store of states cannot be used."""
+        await asyncio.to_thread(store_of, self.settings)
         await self.repository.start()
 
     async def close(self) -> None:
@@ -88,10 +136,11 @@ class Serving:
         return {"name": NAME, "version": version(), "extensions": list(EXTENSIONS)}
 
     def tensors(self, name: str, model_version: str = "") -> Served:
-        """The model of that name, which takes tensors. Raises NotFound, Busy, and BadRequest for one of another kind."""
+        """The model of that name, which takes tensors. Raises NotFound, Busy, BadRequest for one of another kind."""
         found: Model = self.repository.model(name, model_version)
         if not isinstance(found, Served):
-            raise BadRequest("it writes text", where=f"model {name!r}", hint="ask by /v1/chat/completions")
+            hint = "GET /v1/models says what it is, and /v1/chat/completions and the like ask it"
+            raise BadRequest("it takes texts, and no tensors", where=f"model {name!r}", hint=hint)
         return found
 
     def regions(self) -> SharedMemory:
@@ -100,6 +149,16 @@ class Serving:
             hint = "start it with --shared-memory"
             raise Forbidden("the server takes no tensors from memory that it shares with clients", hint=hint)
         return self.shared_memory
+
+    def check_page(self, origin: str) -> None:
+        """Raises Forbidden where a page in a browser asks for what changes the server, and nobody said that it may.
+
+        ``origin``: the header of that name. Any page that somebody on this machine opens reaches the loopback address.
+        """
+        settings = self.settings
+        if origin and settings.control is None and not {"*", origin.lower()} & {*settings.origins}:
+            hint = f"start it with --origin {origin[:100]}, or with --control for all"
+            raise Forbidden(f"the server is not changed by pages in browsers, as {shown(origin)}", hint=hint)
 
     def check_control(self) -> None:
         """Raises Forbidden where clients may not load and unload models."""

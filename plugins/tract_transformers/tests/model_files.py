@@ -32,12 +32,12 @@ def folder_with_model(folder: Path, *, onnx_names: bool = False, template: bool 
     return folder / "model.nnef.tar"
 
 
-def gguf_with_model(path: Path) -> Path:
+def gguf_with_model(path: Path, *, template: str = TEMPLATE, context: int = 128) -> Path:
     """The network as llama.cpp has Llama: heads' numbers in pairs side by side, weights in f32."""
     writer = gguf.GGUFWriter(path, "llama")
     heads = NETWORK.heads * NETWORK.groups
     for name, value in (
-        ("block_count", NETWORK.layers), ("context_length", 128), ("embedding_length", NETWORK.width),
+        ("block_count", NETWORK.layers), ("context_length", context), ("embedding_length", NETWORK.width),
         ("feed_forward_length", NETWORK.inner), ("attention.head_count", heads),
         ("attention.head_count_kv", NETWORK.heads), ("attention.key_length", NETWORK.size),
         ("attention.value_length", NETWORK.size), ("rope.dimension_count", NETWORK.size),
@@ -53,7 +53,7 @@ def gguf_with_model(path: Path) -> Path:
         else:
             writer.add_string(name, value)
     writer.add_bool("tokenizer.ggml.add_bos_token", True)
-    writer.add_string("tokenizer.chat_template", TEMPLATE)
+    writer.add_string("tokenizer.chat_template", template)
     for name, array in _tensors(heads).items():
         writer.add_tensor(f"{name}.weight", np.ascontiguousarray(array))
     writer.write_header_to_file()

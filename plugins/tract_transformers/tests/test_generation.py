@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tiny_llama import TinyLlama
+from tract_transformers.generation.asking import wishes_of
 from tract_transformers.generation.loading import Words, text_model
 from tract_transformers.generation.stops import Stops, checked_stops
 from tract_transformers.generation.text_model import TextModel
+from tract_transformers.generation.writing import Writing
 from tract_transformers.templates.template import ChatTemplate
 from tract_transformers.tokenizers.from_gguf import tokenizer_from_gguf
 from tract_transformers.transforms.wanted_logits import LastLogits
@@ -200,6 +202,7 @@ def test_who_leaves_early_gets_what_was_written(model: TextModel) -> None:
         ({"seed": -1}, "seed is -1"),
         ({"chunk": 0}, "chunk is 0"),
         ({"top_p": 2}, "top_p is 2"),
+        ({"special": 1}, "special is 1, wanted True or False"),
     ],
 )
 def test_wishes_that_are_none(model: TextModel, wishes: dict[str, Any], problem: str) -> None:
@@ -207,10 +210,55 @@ def test_wishes_that_are_none(model: TextModel, wishes: dict[str, Any], problem:
         model.generate(PROMPT, **wishes)
 
 
-@pytest.mark.parametrize("prompt", [3, None, [3], [{"content": "x"}], {"role": "user"}])
+@pytest.mark.parametrize("prompt", [3, None, [None], [{"content": "x"}], {"role": "user"}])
 def test_prompts_that_are_none(model: TextModel, prompt: Any) -> None:
     with pytest.raises(InputError, match=r"messages are a|wanted a dictionary with a role"):
         model.generate(prompt)
+
+
+def test_a_prompt_of_tokens(model: TextModel) -> None:
+    tokens = model.prompt_tokens(PROMPT)
+    assert model.generate(tokens, seed=2, max_tokens=9).tokens == model.generate(PROMPT, seed=2, max_tokens=9).tokens
+    assert model.generate(tuple(tokens), seed=2, max_tokens=1).prompt_tokens == len(tokens)
+    for strange in ([3, -1], [model.tokenizer.size], [3, 1.5], [3, True], [3, "a"]):
+        with pytest.raises(InputError, match=r"the prompt holds .*, wanted tokens from 0 to"):
+            model.generate(strange)  # pyright: ignore[reportArgumentType, reportCallIssue]: on purpose
+
+
+def test_what_was_seen_before_is_counted(model: TextModel) -> None:
+    tokens = model.prompt_tokens(PROMPT)
+    first = model.generate([tokens[0], *tokens], max_tokens=1)
+    again = model.generate([tokens[0], *tokens], max_tokens=1)
+    assert first.cached_tokens <= 1  # what other tests left
+    assert again.cached_tokens == len(tokens)  # all but the last, for which logits are wanted
+
+
+class _Writes:
+    """A past whose model writes one token, whatever it sees."""
+
+    tokens: tuple[int, ...] = ()
+
+    def __init__(self, token: int) -> None:
+        self._logits = np.zeros((1, TOKENIZER.size), np.float32)
+        self._logits[0, token] = 50.0
+
+    def recall(self, tokens: Any) -> int:
+        return 0
+
+    def extend(self, tokens: Any, *, every: bool = False) -> Any:
+        return self._logits
+
+    def truncate(self, length: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(("special", "wanted"), [(True, "<|start|>" * 3), (False, "")])
+def test_special_tokens_are_spelled_out_where_that_is_wished_for(special: bool, wanted: str) -> None:
+    wishes = wishes_of(None, max_tokens=3, special=special)
+    writing = Writing(_Writes(START), TOKENIZER, [START], wishes)  # pyright: ignore[reportArgumentType]: enough of a past
+    assert "".join(writing) == wanted
+    assert writing.answer.tokens == (START,) * 3
 
 
 def test_without_a_beginning_or_a_template() -> None:

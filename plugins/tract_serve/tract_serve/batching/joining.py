@@ -38,6 +38,11 @@ class RowsJoined:
     def __init__(self, rows: Rows) -> None:
         self._inputs, self._outputs = rows.inputs, rows.outputs
 
+    @property
+    def row_axes(self) -> tuple[int, ...]:
+        """The axis of rows of each input."""
+        return self._inputs
+
     def key(self, inputs: Sequence[Array]) -> Hashable:
         """The sizes of the other axes; ``None`` where the inputs have different numbers of rows."""
         shapes = [array.shape for array in inputs]

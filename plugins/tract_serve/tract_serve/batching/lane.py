@@ -24,6 +24,9 @@ Run = Callable[[Sequence[Array]], list[Array]]
 QUICK_S: Final = 100e-6
 """A run that takes less goes on in the thread that answers clients: to another one and back takes as long."""
 
+SLOW_S: Final = 0.01
+"""A run that took so long is believed at once to take that; what is less may be the doing of a busy machine."""
+
 _SHAPES: Final = 256
 """Of how many shapes it is remembered how long they take."""
 
@@ -70,6 +73,14 @@ class Lane:
         """How many runs are under way."""
         return self._running
 
+    def is_quick(self, shapes: Hashable) -> bool:
+        """Whether inputs of these shapes are run at once, in the thread that asks."""
+        return not self._running and not self._alive and self._took.get(shapes, 1.0) < QUICK_S
+
+    def apart(self, work: Callable[[], None]) -> None:
+        """Have something done by a thread that runs the model, when it has nothing else to do."""
+        self._threads.submit(work)
+
     def close(self) -> None:
         """Nothing more will come."""
         self._threads.shutdown(wait=False)
@@ -80,7 +91,7 @@ class Lane:
         Raises Busy where too many wait, TooLate where it waited too long, and what the run raises.
         """
         shapes = tuple([array.shape for array in inputs])
-        if not self._running and not self._alive and self._took.get(shapes, 1.0) < QUICK_S:
+        if self.is_quick(shapes):
             return self._run_here(inputs, shapes)
         waiting = self._admit(inputs, priority, timeout_s)
         self._next()
@@ -227,10 +238,12 @@ class Lane:
         self._next()
 
     def _remember(self, shapes: Hashable, took: float) -> None:
+        """How long a run takes: about the shortest time of late, as others may hold up the processor."""
         if len(self._took) >= _SHAPES and shapes not in self._took:
             self._took.clear()
         before = self._took.get(shapes, took)
-        self._took[shapes] = before + (took - before) * 0.5
+        slower = took if took > SLOW_S else before + (min(took, 10 * before) - before) * 0.05
+        self._took[shapes] = took if took < before else slower
 
     def _rows(self, inputs: Sequence[Array]) -> int:
         joining = self._joining

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tract_core.frozen import frozen
+
+MOST_ROWS: Final = 32
+"""Of one run, unless the configuration says more."""
 
 
 @frozen
@@ -14,7 +19,7 @@ class WaitingPolicy:
     not say theirs; 1 goes first. ``levels``: how many priorities there are; 0 where requests may not say any.
     """
 
-    most_rows: int = 32
+    most_rows: int = MOST_ROWS
     delay_s: float = 0.0
     most_waiting: int = 1024
     timeout_s: float | None = None

@@ -24,6 +24,7 @@ _PORT = click.IntRange(-1, 65535)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address; other machines reach 0.0.0.0.")
 @click.option("--http-port", type=_PORT, default=8000, show_default=True, help="0 for any that is free, -1 for none.")
 @click.option("--grpc-port", type=_PORT, default=8001, show_default=True, help="0 for any that is free, -1 for none.")
+@click.option("--name", metavar="NAME", help="Of the model, where MODEL is one and no folder of models.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Of each model that does not say how many.")
 @click.option(
     "--watch", "watch_s", default=2.0, show_default=True, metavar="S", help="Look for changed files; 0: never."
@@ -43,6 +44,16 @@ _PORT = click.IntRange(-1, 65535)
 @click.option("--tls-key", "key", type=_FILE, help="Its key, PEM.")
 @click.option("--store", metavar="PLACE", help="Keep states of sequences in this folder, or redis://...")
 @click.option("--store-key", type=_FILE, help="A file with the key that they are signed with, 32 bytes or more.")
+@click.option(
+    "--store-every",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Keep the state of a sequence after every N requests; 0: when it has been idle for a moment.",
+)
+@click.option(
+    "--origin", "origins", multiple=True, metavar="URL", help="Pages from there may open a WebSocket; '*' for all."
+)
 @click.option(
     "--serve-limit", "limits", multiple=True, metavar="NAME=N", help="A limit on what clients ask for; see --explain."
 )
@@ -117,8 +128,8 @@ def _limits(limits: Limits, given: tuple[str, ...]) -> Limits:
             value = -1.0
         if name not in known or not value > 0:
             raise click.UsageError(f"--serve-limit {one}: wanted NAME=NUMBER, of {', '.join(known)}")
-        kind: Any = type(getattr(limits, name))
-        limits = replace(limits, **{name: kind(value)})
+        whole = isinstance(getattr(limits, name), int)
+        limits = replace(limits, **{name: int(value) if whole else value})
     return limits
 
 

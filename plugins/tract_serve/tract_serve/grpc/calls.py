@@ -10,6 +10,7 @@ from tract_serve.inference.watching import log_settings, trace_settings
 from tract_serve.messages import ENUMS, message
 from tract_serve.models.said import config_of, metadata_of, statistics_of
 from tract_serve.serving import Serving
+from tract_serve.texts import shown
 
 
 async def server_live(serving: Serving, request: Any) -> Any:
@@ -83,15 +84,24 @@ async def load(serving: Serving, request: Any) -> Any:
             hint = "put them into the repository"
             raise BadRequest(f"{name[:100]!r}: files of models are not taken from clients", hint=hint)
     config = request.parameters["config"].string_param if "config" in request.parameters else None
-    await serving.repository.load(request.model_name, config)
-    return message("Nothing")()
+    name = _model_of(request)
+    await serving.repository.load(name, config)
+    return message("RepositoryModelResponse")(model_name=name, done=True)
 
 
 async def unload(serving: Serving, request: Any) -> Any:
     """Take a model out."""
     serving.check_control()
-    await serving.repository.unload(request.model_name)
-    return message("Nothing")()
+    name = _model_of(request)
+    await serving.repository.unload(name)
+    return message("RepositoryModelResponse")(model_name=name, done=True)
+
+
+def _model_of(request: Any) -> str:
+    """The model that is meant: KServe's clients send its name in the field where Triton's name a repository."""
+    if request.model_name and request.repository_name:
+        raise BadRequest(f"there is no repository {shown(request.repository_name)}", hint="leave repository_name out")
+    return request.model_name or request.repository_name
 
 
 async def regions(serving: Serving, request: Any) -> Any:
@@ -132,6 +142,8 @@ async def nothing(serving: Serving, request: Any) -> Any:
 async def traces(serving: Serving, request: Any) -> Any:
     """Which requests are traced."""
     asked = {name: list(one.value) for name, one in request.settings.items()}
+    if request.model_name:
+        serving.repository.model(request.model_name)
     made: Any = message("TraceSettingResponse")()
     for name, value in trace_settings(serving, asked).items():
         made.settings[name].value.extend(value if isinstance(value, list) else [value])

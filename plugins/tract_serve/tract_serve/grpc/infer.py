@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tract_core.data import DatumType
 from tract_serve.errors import BadRequest
+from tract_serve.inference.apart import apart
 from tract_serve.inference.classes import classes
 from tract_serve.inference.wishes import wish_of
 from tract_serve.messages import message
-from tract_serve.serving import Serving
-from tract_serve.tensors.contents import from_bytes, shape_of, to_bytes
+from tract_serve.models.served import Served
+from tract_serve.serving import Holding, Serving
+from tract_serve.tensors.contents import TEXTS, from_bytes, shape_of, to_bytes
 from tract_serve.tensors.types import type_of
+from tract_serve.texts import shown
+
+if TYPE_CHECKING:
+    from tract_serve.models.ports import Port
+    from tract_serve.tracing import Trace
 
 Array = np.ndarray[Any, Any]
 
@@ -34,25 +42,48 @@ _CONTENTS: Final[dict[DatumType, str]] = {
 }
 """The field of typed contents that holds elements of a type. Halves have none: they come as bytes alone."""
 
+_CHOICES: Final[dict[type, str]] = {bool: "bool_param", int: "int64_param", str: "string_param"}
+"""The field of a parameter of an answer."""
 
-async def inferred(serving: Serving, request: Any, seconds: float | None) -> Any:
-    """A ``ModelInferResponse`` for a ``ModelInferRequest``. ``seconds``: that the client waits, if it says so."""
+
+async def inferred(
+    serving: Serving, request: Any, seconds: float | None, holding: Holding, trace: Trace | None = None
+) -> Any:
+    """A ``ModelInferResponse`` for a ``ModelInferRequest``. ``seconds``: that the client waits, if it says so.
+
+    ``holding``: of the request, whose own bytes it has already. ``trace``: of the request, where it is traced.
+    """
     served = serving.tensors(request.model_name, request.model_version)
-    with serving.room.of(request.ByteSize()):
-        given = _inputs(serving, request)
-        wish = wish_of(_plain(request.parameters), seconds)
-        outputs = await served.infer(given, wish)
-    names = [one.name for one in request.outputs] or None
-    numbers = served.signature.chosen(names)
+    with served.held():
+        return await _answered(serving, served, request, seconds, holding, trace)
+
+
+async def _answered(
+    serving: Serving, served: Served, request: Any, seconds: float | None, holding: Holding, trace: Trace | None
+) -> Any:
+    numbers = served.signature.chosen([one.name for one in request.outputs] or None)
     wanted = {one.name: _plain(one.parameters) for one in request.outputs}
+    if len(wanted) < len(request.outputs):
+        raise BadRequest("an output is asked for twice")
+    is_long = any(one.HasField("contents") or one.datatype == "BYTES" for one in request.inputs)
+    given = await apart(is_long, _inputs, serving, request, holding)
+    wish = wish_of(_plain(request.parameters), seconds, trace)
+    outputs = await served.infer(given, wish)
     answer = message("ModelInferResponse")(model_name=served.name, model_version=served.version, id=request.id)
+    size = sum(outputs[number].nbytes for number in numbers)
+    if size > serving.settings.limits.response_bytes:
+        problem = f"the outputs have {size} bytes, at most {serving.settings.limits.response_bytes} are sent"
+        raise BadRequest(problem, hint="ask for fewer outputs, or for less at once")
+    holding.anyway(2 * size)
     for number in numbers:
         port = served.signature.outputs[number]
-        _add_output(serving, answer, port.name, port.datatype, outputs[number], wanted.get(port.name, {}))
+        _add_output(serving, answer, port, outputs[number], wanted.get(port.name, {}))
+    for name, value in wish.told.items():
+        setattr(answer.parameters[name], _CHOICES[type(value)], value)
     return answer
 
 
-def _inputs(serving: Serving, request: Any) -> dict[str, tuple[DatumType, Array]]:
+def _inputs(serving: Serving, request: Any, holding: Holding) -> dict[str, tuple[DatumType, Array]]:
     """The tensors of a request, by name."""
     raw: Sequence[bytes] = request.raw_input_contents
     given: dict[str, tuple[DatumType, Array]] = {}
@@ -63,14 +94,18 @@ def _inputs(serving: Serving, request: Any) -> dict[str, tuple[DatumType, Array]
             raise BadRequest("it comes twice", where=where)
         kind, shape = type_of(one.datatype, where), shape_of(tuple(one.shape), where)
         parameters = _plain(one.parameters) if one.parameters else {}
-        if "shared_memory_region" in parameters:
-            array = from_bytes(kind, shape, _shared(serving, parameters), where)
+        if "shared_memory_region" in parameters or "shared_memory_byte_size" in parameters:
+            if one.HasField("contents"):
+                raise BadRequest("it has contents, and a region of shared memory", where=where)
+            array = from_bytes(kind, shape, _shared(serving, parameters, holding, where), where)
         elif raw:
             if one.HasField("contents"):
                 raise BadRequest("it has contents, and others come as raw_input_contents", where=where)
             if at == len(raw):
                 raise BadRequest(f"raw_input_contents has {len(raw)} parts, and none is left for it", where=where)
-            array, at = from_bytes(kind, shape, raw[at], where), at + 1
+            content, at = raw[at], at + 1
+            holding.more(TEXTS * len(content) if kind is DatumType.STRING else 0)
+            array = from_bytes(kind, shape, content, where)
         else:
             array = _typed(kind, shape, one.contents, where)
         given[one.name] = (kind, array)
@@ -88,33 +123,33 @@ def _typed(kind: DatumType, shape: tuple[int, ...], contents: Any, where: str) -
     others = [one.name for one, _ in contents.ListFields() if one.name != field]
     if others:
         raise BadRequest(f"it comes in {', '.join(others)}, wanted {field}", where=where)
-    count = int(np.prod(shape, dtype=object))
+    count = prod(shape)
     if len(found) != count:
         raise BadRequest(f"{field} has {len(found)} elements, wanted {count} for the shape", where=where)
     if kind is DatumType.STRING:
         array: Array = np.empty(count, object)
         array[:] = [text.decode("utf-8", "surrogateescape") for text in found]
         return array.reshape(shape)
-    array = np.array(found, np.float64 if kind is DatumType.F64 else None) if count else np.zeros(0, kind.numpy)
-    if kind.is_integer() and count:
-        limits = np.iinfo(kind.numpy)
-        if int(array.min()) < limits.min or int(array.max()) > limits.max:
-            raise BadRequest(f"{field} holds numbers that {kind.short} does not have", where=where)
-    return array.astype(kind.numpy).reshape(shape)
+    elements = list(found)
+    if kind.is_integer() and elements:
+        least, most = np.iinfo(kind.numpy).min, np.iinfo(kind.numpy).max
+        if min(elements) < least or max(elements) > most:
+            raise BadRequest(f"{field} holds numbers outside {least} to {most}, which it has", where=where)
+    return np.array(elements, kind.numpy).reshape(shape)
 
 
-def _add_output(
-    serving: Serving, answer: Any, name: str, datatype: str, array: Array, parameters: Mapping[str, Any]
-) -> None:
-    count = _number(parameters, "classification")
+def _add_output(serving: Serving, answer: Any, port: Port, array: Array, parameters: Mapping[str, Any]) -> None:
+    """Add an output. Those that are written to shared memory have raw contents too, of no bytes: clients count them."""
+    datatype, count = port.datatype, _number(parameters, "classification")
     if count:
         array, datatype = classes(array, count), "BYTES"
-    made = answer.outputs.add(name=name, datatype=datatype, shape=array.shape)
+    made = answer.outputs.add(name=port.name, datatype=datatype, shape=array.shape)
     content = to_bytes(array)
     region = parameters.get("shared_memory_region")
     if region is None:
         answer.raw_output_contents.append(bytes(content))
         return
+    answer.raw_output_contents.append(b"")
     view = memoryview(content)
     offset, room = _number(parameters, "shared_memory_offset"), _number(parameters, "shared_memory_byte_size")
     serving.regions().write(str(region), offset, room, view)
@@ -124,15 +159,20 @@ def _add_output(
         made.parameters["shared_memory_offset"].int64_param = offset
 
 
-def _shared(serving: Serving, parameters: Mapping[str, Any]) -> bytearray:
+def _shared(serving: Serving, parameters: Mapping[str, Any], holding: Holding, where: str) -> bytearray:
+    if not {"shared_memory_region", "shared_memory_byte_size"} <= parameters.keys():
+        raise BadRequest("shared_memory_region and shared_memory_byte_size go together", where=where)
     offset, size = _number(parameters, "shared_memory_offset"), _number(parameters, "shared_memory_byte_size")
-    return serving.regions().read(str(parameters["shared_memory_region"]), offset, size)
+    regions, name = serving.regions(), str(parameters["shared_memory_region"])
+    regions.check(name, offset, size)
+    holding.more(size)
+    return regions.read(name, offset, size)
 
 
 def _number(parameters: Mapping[str, Any], name: str) -> int:
     found = parameters.get(name, 0)
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise BadRequest(f"{name} is {str(found)[:40]!r}, wanted a number from 0 on")
+        raise BadRequest(f"{name} is {shown(found)}, wanted a number from 0 on")
     return found
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from tract_serve.errors import BadRequest
+from tract_serve.errors import BadRequest, TooLarge
 from tract_serve.http.exchange import Answer, Request
 from tract_serve.inference.watching import log_settings, trace_settings
+from tract_serve.serving import CONTROL_BYTES
+from tract_serve.texts import shown
 
 
 async def index(request: Request) -> Answer:
@@ -22,8 +24,8 @@ async def index(request: Request) -> Answer:
 
 async def load(request: Request) -> Answer:
     """Load a model, or load it again."""
-    request.serving.check_control()
-    parameters = (await _asked(request)).get("parameters") or {}
+    _check_control(request)
+    parameters: object = (await _asked(request)).get("parameters") or {}
     if not isinstance(parameters, dict):
         raise BadRequest("'parameters' is no object")
     told = cast("Mapping[str, Any]", parameters)
@@ -36,15 +38,15 @@ async def load(request: Request) -> Answer:
     if config is not None and not isinstance(config, str):
         raise BadRequest("'config' is no text")
     await request.serving.repository.load(request.parts[0], config)
-    return Answer.of_json({})
+    return Answer.of_json({"name": request.parts[0], "load": True})
 
 
 async def unload(request: Request) -> Answer:
     """Take a model out."""
-    request.serving.check_control()
+    _check_control(request)
     await _asked(request)
     await request.serving.repository.unload(request.parts[0])
-    return Answer.of_json({})
+    return Answer.of_json({"name": request.parts[0], "unload": True})
 
 
 async def regions(request: Request) -> Answer:
@@ -54,6 +56,7 @@ async def regions(request: Request) -> Answer:
 
 async def register(request: Request) -> Answer:
     """Take a region of shared memory."""
+    _check_page(request)
     asked = await _asked(request)
     key = asked.get("key")
     if not isinstance(key, str):
@@ -64,6 +67,7 @@ async def register(request: Request) -> Answer:
 
 async def unregister(request: Request) -> Answer:
     """Leave a region of shared memory, or all."""
+    _check_page(request)
     request.serving.regions().unregister(*request.parts or [""])
     return Answer.of_json({})
 
@@ -85,19 +89,37 @@ async def nothing(request: Request) -> Answer:
 
 async def settings_of_traces(request: Request) -> Answer:
     """Which requests are traced."""
-    asked = await _asked(request) if request.method == "POST" else {}
+    asked: Mapping[str, Any] = await _asked(request) if request.method == "POST" else {}
+    _check_page(request)
+    if request.parts:
+        request.serving.repository.model(request.parts[0])
     return Answer.of_json(trace_settings(request.serving, asked))
 
 
 async def settings_of_logs(request: Request) -> Answer:
     """What is logged."""
-    asked = await _asked(request) if request.method == "POST" else {}
+    asked: Mapping[str, Any] = await _asked(request) if request.method == "POST" else {}
+    _check_page(request)
     return Answer.of_json(log_settings(request.serving, asked))
+
+
+def _check_control(request: Request) -> None:
+    """Raises Forbidden where the client may not have models loaded and unloaded."""
+    request.serving.check_control()
+    _check_page(request)
+
+
+def _check_page(request: Request) -> None:
+    """Raises Forbidden where a page in a browser may not change the server."""
+    if request.method == "POST":
+        request.serving.check_page(request.header(b"origin"))
 
 
 async def _asked(request: Request) -> Mapping[str, Any]:
     """The body as an object of JSON; an empty one as an object without anything."""
     content = await request.body()
+    if len(content) > CONTROL_BYTES:
+        raise TooLarge(f"the request has {len(content)} bytes, at most {CONTROL_BYTES} are taken")
     if not content:
         return {}
     found = request.parsed(content)
@@ -109,5 +131,5 @@ async def _asked(request: Request) -> Mapping[str, Any]:
 def _count(asked: Mapping[str, Any], name: str) -> int:
     found = asked.get(name, 0)
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 1 << 63:
-        raise BadRequest(f"{name!r} is {str(found)[:40]!r}, wanted a number from 0 on")
+        raise BadRequest(f"{name!r} is {shown(found)}, wanted a number from 0 on")
     return found

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from google.protobuf import json_format
-
 from tract_serve.errors import Busy
 from tract_serve.http.exchange import Answer, Request
+from tract_serve.messages import plain
 from tract_serve.models.said import config_of, metadata_of, statistics_of
 
 
@@ -18,12 +17,19 @@ async def ready(request: Request) -> Answer:
     """The models are loaded."""
     if not request.serving.is_ready:
         raise Busy("the models are being loaded", hint="ask again later")
-    return Answer.of_json({"ready": True})
+    return Answer.of_json({"ready": True, "live": True})  # the specification's page has the one, its schema the other
 
 
 async def server(request: Request) -> Answer:
     """What the server is, and what it knows besides the protocol."""
     return Answer.of_json(request.serving.metadata())
+
+
+async def metrics(request: Request) -> Answer:
+    """What is counted, for Prometheus."""
+    from tract_serve.metrics import KIND, metrics_of
+
+    return Answer([metrics_of(request.serving)], kind=KIND)
 
 
 async def models(request: Request) -> Answer:
@@ -47,12 +53,10 @@ async def model_ready(request: Request) -> Answer:
 async def config(request: Request) -> Answer:
     """What a model's configuration is, with what was left out."""
     name, version = [*request.parts, ""][:2]
-    told = config_of(request.serving.tensors(name, version))
-    return Answer([json_format.MessageToJson(told, preserving_proto_field_name=True).encode()])
+    return Answer.of_json(plain(config_of(request.serving.tensors(name, version))))
 
 
 async def statistics(request: Request) -> Answer:
     """How often models were asked, and how long that took."""
     name, version = [*request.parts, "", ""][:2]
-    told = statistics_of(request.serving, name, version)
-    return Answer.of_json(json_format.MessageToDict(told, preserving_proto_field_name=True))
+    return Answer.of_json(plain(statistics_of(request.serving, name, version)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -13,13 +13,16 @@ import orjson
 from tract_core.data import DatumType
 from tract_core.frozen import frozen
 from tract_serve.errors import BadRequest
-from tract_serve.http.exchange import Answer, Request
+from tract_serve.http.exchange import SHORT, Answer, Request
+from tract_serve.inference.apart import apart
 from tract_serve.inference.classes import classes
 from tract_serve.inference.wishes import wish_of
-from tract_serve.models.served import Served
+from tract_serve.models.served import Served, Wish
 from tract_serve.serving import Serving
-from tract_serve.tensors.contents import from_bytes, from_json, shape_of, to_bytes, to_json
+from tract_serve.tensors.contents import TEXTS, from_bytes, from_json, shape_of, to_bytes, to_json
 from tract_serve.tensors.types import type_of
+from tract_serve.texts import shown
+from tract_serve.tracing import traced
 
 Array = np.ndarray[Any, Any]
 Given = dict[str, tuple[DatumType, Array]]
@@ -45,26 +48,68 @@ class Output:
 async def infer(request: Request) -> Answer:
     """Run a model on what comes with the request."""
     name, version = [*request.parts, ""][:2]
-    served = request.serving.tensors(name, version)
+    request.serving.tensors(name, version)  # before the body of a request that has no model is read
     content = await request.body()
+    served = request.serving.tensors(name, version)
+    with served.held():
+        return await _inferred(request, served, content)
+
+
+async def _inferred(request: Request, served: Served, content: Any) -> Answer:
     length = _json_length(request, len(content))
-    asked = cast(
-        "dict[str, Any]",
-        _checked(request.parsed(content[:length] if length < len(content) else content), dict, "the body"),
-    )
-    given = _inputs(request.serving, asked, memoryview(content)[length:])
+    if content and not length:
+        given, asked = _raw(served, content)
+    else:
+        given, asked = await apart(length > SHORT or _has_texts(served), _given, request, content, length)
     wanted = _outputs(asked, served)
-    outputs = await _run(request, served, given, asked)
-    return _answer(request.serving, served, asked, wanted, outputs)
+    wish = _wish(request, asked)
+    outputs = await _run(request, served, given, wish)
+    size = sum(outputs[number].nbytes for number, _ in wanted)
+    return await apart(size > SHORT, _answer, request.serving, served, asked, wanted, outputs, wish.told)
 
 
-async def _run(request: Request, served: Served, given: Given, asked: Mapping[str, Any]) -> list[Array]:
+def _has_texts(served: Served) -> bool:
+    return any(port.datatype == "BYTES" for port in served.signature.inputs)
+
+
+def _given(request: Request, content: Any, length: int) -> tuple[Given, dict[str, Any]]:
+    """The tensors of a request, and what it says besides."""
+    head = request.parsed(content[:length] if length < len(content) else content)
+    asked = cast("dict[str, Any]", _checked(head, dict, "the body"))
+    if not isinstance(asked.get("id", ""), str):
+        raise BadRequest("'id' is no text")
+    return _inputs(request, asked, memoryview(content)[length:]), asked
+
+
+def _raw(served: Served, content: Any) -> tuple[Given, dict[str, Any]]:
+    """A request of nothing but the bytes of the only input, whose shape they tell; outputs come as bytes, too."""
+    ports = served.signature.inputs
+    if len(ports) != 1 or ports[0].sizes.count(None) > 1:
+        problem = "bytes without JSON are taken for one input, of whose sizes no more than one may be any"
+        raise BadRequest(problem, where=f"model {served.name!r}")
+    port = ports[0]
+    row = prod(size for size in port.sizes if size is not None) * (port.kind.itemsize or 1)
+    shape = [len(content) // max(row, 1) if size is None else size for size in port.sizes]
+    if port.kind is DatumType.STRING:
+        array: Array = np.empty(1, object)
+        array[0] = bytes(content).decode("utf-8", "surrogateescape")
+        array = array.reshape([1] * len(shape))
+    else:
+        array = from_bytes(port.kind, tuple(shape), content, f"input {port.name!r}")
+    return {port.name: (port.kind, array)}, {"parameters": {"binary_data_output": True}}
+
+
+def _wish(request: Request, asked: Mapping[str, Any]) -> Wish:
+    told: Mapping[bytes, bytes] = request.headers if request.serving.trace_rate else {}
+    trace = traced(request.serving, {name.decode("latin-1"): value.decode("latin-1") for name, value in told.items()})
+    return wish_of(_parameters(asked), None, trace)
+
+
+async def _run(request: Request, served: Served, given: Given, wish: Wish) -> list[Array]:
     """The outputs. A client that leaves meanwhile takes its request along."""
-    answer = served.infer(given, wish_of(_parameters(asked)))
-    running = asyncio.ensure_future(answer)
-    await asyncio.sleep(0)
-    if running.done():
-        return running.result()
+    if served.is_quick(given):
+        return await served.infer(given, wish)
+    running = asyncio.ensure_future(served.infer(given, wish))
     left = asyncio.ensure_future(request.left())
     try:
         await asyncio.wait((running, left), return_when=asyncio.FIRST_COMPLETED)
@@ -83,12 +128,12 @@ def _json_length(request: Request, count: int) -> int:
     if not told:
         return count
     if not (told.isascii() and told.isdigit()) or len(told) > 18 or int(told) > count:
-        problem = f"Inference-Header-Content-Length is {told[:40]!r}, wanted a number up to the body's {count} bytes"
+        problem = f"Inference-Header-Content-Length is {shown(told)}, wanted a number up to the body's {count} bytes"
         raise BadRequest(problem)
     return int(told)
 
 
-def _inputs(serving: Serving, asked: Mapping[str, Any], behind: memoryview) -> Given:
+def _inputs(request: Request, asked: Mapping[str, Any], behind: memoryview) -> Given:
     """The tensors of a request, by name."""
     given: Given = {}
     at = 0
@@ -102,38 +147,49 @@ def _inputs(serving: Serving, asked: Mapping[str, Any], behind: memoryview) -> G
         shape = shape_of(tensor.get("shape"), where)
         parameters = _parameters(tensor)
         size = _count(parameters, "binary_data_size", where)
-        if "shared_memory_region" in parameters:
-            content = _shared(serving, parameters, where)
-            array = from_bytes(kind, shape, content, where)
+        is_shared = "shared_memory_region" in parameters or "shared_memory_byte_size" in parameters
+        if (size is not None) + is_shared + ("data" in tensor) != 1:
+            problem = "wanted one of 'data', 'binary_data_size', and 'shared_memory_region' with its size"
+            raise BadRequest(problem, where=where)
+        if is_shared:
+            array = from_bytes(kind, shape, _shared(request, parameters, where), where)
         elif size is not None:
             if at + size > behind.nbytes:
                 raise BadRequest(f"{behind.nbytes - at} bytes are left behind the JSON, wanted {size}", where=where)
+            request.hold_more(TEXTS * size if kind is DatumType.STRING else 0)
             array = from_bytes(kind, shape, behind[at : at + size], where)
             at += size
         else:
-            array = from_json(kind, shape, tensor.get("data"), where)
+            array = from_json(kind, shape, tensor["data"], where)
         given[name] = (kind, array)
     if at != behind.nbytes:
         raise BadRequest(f"{behind.nbytes - at} bytes are left behind the last input")
     return given
 
 
-def _shared(serving: Serving, parameters: Mapping[str, Any], where: str) -> bytearray:
+def _shared(request: Request, parameters: Mapping[str, Any], where: str) -> bytearray:
     region = _text(parameters, "shared_memory_region", where)
-    size = _count(parameters, "shared_memory_byte_size", where) or 0
+    size = _count(parameters, "shared_memory_byte_size", where)
     offset = _count(parameters, "shared_memory_offset", where) or 0
-    return serving.regions().read(region, offset, size)
+    if size is None:
+        raise BadRequest("'shared_memory_byte_size' is missing", where=where)
+    regions = request.serving.regions()
+    regions.check(region, offset, size)
+    request.hold_more(size)
+    return regions.read(region, offset, size)
 
 
 def _outputs(asked: Mapping[str, Any], served: Served) -> list[tuple[int, Output]]:
     """The outputs that are asked for, by number, or all."""
     binary = _flag(_parameters(asked), "binary_data_output", default=False)
     names = [port.name for port in served.signature.outputs]
-    if not asked.get("outputs"):
+    if asked.get("outputs") in (None, []):
         return [(number, Output(name, binary)) for number, name in enumerate(names)]
     wanted = [_output(one, number, binary=binary) for number, one in enumerate(_list(asked, "outputs"))]
     numbers = served.signature.chosen([one.name for one in wanted])
     by_name = {one.name: one for one in wanted}
+    if len(by_name) < len(wanted):
+        raise BadRequest("an output is asked for twice")
     return [(number, by_name[names[number]]) for number in numbers]
 
 
@@ -142,6 +198,8 @@ def _output(given: Any, number: int, *, binary: bool) -> Output:
     told = cast("Mapping[str, Any]", _checked(given, dict, where))
     name, parameters = _text(told, "name", where), _parameters(told)
     region = _text(parameters, "shared_memory_region", where) if "shared_memory_region" in parameters else ""
+    if bool(region) != ("shared_memory_byte_size" in parameters):
+        raise BadRequest("shared_memory_region and shared_memory_byte_size go together", where=where)
     return Output(
         name,
         _flag(parameters, "binary_data", default=binary),
@@ -158,10 +216,10 @@ def _answer(
     asked: Mapping[str, Any],
     wanted: Sequence[tuple[int, Output]],
     outputs: Sequence[Array],
+    parameters: Mapping[str, Any],
 ) -> Answer:
     told: list[dict[str, Any]] = []
     parts: list[Any] = []
-    finite = True
     for number, output in wanted:
         array, datatype = outputs[number], served.signature.outputs[number].datatype
         if output.classes:
@@ -176,16 +234,18 @@ def _answer(
             parts.append(content)
             one["parameters"] = {"binary_data_size": memoryview(content).nbytes}
         else:
-            one["data"], is_finite = to_json(array, f"output {output.name!r}")
-            finite = finite and is_finite
+            one["data"] = orjson.Fragment(to_json(array, f"output {output.name!r}"))
         told.append(one)
     head: dict[str, Any] = {"model_name": served.name, "model_version": served.version, "outputs": told}
-    if isinstance(asked.get("id"), str):
+    if asked.get("id"):
         head["id"] = asked["id"]
-    text = orjson.dumps(head, option=orjson.OPT_SERIALIZE_NUMPY) if finite else _with_nan(head)
+    if parameters:
+        head["parameters"] = parameters
+    text = orjson.dumps(head)
     if not parts:
-        return Answer([text])
-    return Answer([text, *parts], kind=b"application/octet-stream", headers=[(_HEADER, str(len(text)).encode())])
+        return Answer([text], packs=True)
+    headers = [(_HEADER, str(len(text)).encode())]
+    return Answer([text, *parts], kind=b"application/octet-stream", headers=headers, packs=True)
 
 
 def _placed(output: Output, count: int) -> dict[str, Any]:
@@ -194,11 +254,6 @@ def _placed(output: Output, count: int) -> dict[str, Any]:
         "shared_memory_offset": output.offset,
         "shared_memory_byte_size": count,
     }
-
-
-def _with_nan(head: Mapping[str, Any]) -> bytes:
-    """JSON with NaN and infinities in it, as Python's own reader takes it."""
-    return json.dumps(head, default=lambda array: array.tolist(), separators=(",", ":")).encode()
 
 
 def _checked(value: Any, kind: type, where: str) -> Any:
@@ -229,7 +284,7 @@ def _parameters(told: Mapping[str, Any]) -> Mapping[str, Any]:
 def _flag(told: Mapping[str, Any], name: str, *, default: bool) -> bool:
     found = told.get(name, default)
     if not isinstance(found, bool):
-        raise BadRequest(f"{name} is no true or false")
+        raise BadRequest(f"{name} is {shown(found)}, wanted true or false")
     return found
 
 
@@ -238,5 +293,5 @@ def _count(told: Mapping[str, Any], name: str, where: str) -> int | None:
     if found is None:
         return None
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 1 << 63:
-        raise BadRequest(f"{name} is {str(found)[:40]!r}, wanted a number from 0 on", where=where)
+        raise BadRequest(f"{name} is {shown(found)}, wanted a number from 0 on", where=where)
     return found

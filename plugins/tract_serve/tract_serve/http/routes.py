@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_serve.chat import completions, embeddings
+from tract_serve.chat import models as of_texts
 from tract_serve.http import control, health, infer
 from tract_serve.http.application import Handler
 
@@ -17,6 +19,13 @@ ROUTES: Final[dict[tuple[str, str], Handler]] = {
     ("POST", f"{_VERSION}/infer"): infer.infer,
     ("GET", "/v2/health/live"): health.live,
     ("GET", "/v2/health/ready"): health.ready,
+    ("GET", "/v1/models"): of_texts.models,
+    ("GET", "/v1/models/{}"): of_texts.model,
+    ("POST", "/v1/chat/completions"): completions.chat,
+    ("POST", "/v1/completions"): completions.completions,
+    ("POST", "/v1/embeddings"): embeddings.embeddings,
+    ("POST", "/v1/rerank"): embeddings.rerank,
+    ("GET", "/metrics"): health.metrics,
     ("GET", "/v2"): health.server,
     ("GET", "/v2/"): health.server,
     ("GET", "/v2/models"): health.models,

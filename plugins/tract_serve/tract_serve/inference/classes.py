@@ -19,9 +19,20 @@ def classes(scores: Array, count: int) -> Array:
     if scores.dtype.kind == "O" or not scores.ndim:
         raise BadRequest("classification is asked for of an output that has no scores")
     kept = min(count, scores.shape[-1])
-    order = np.argsort(-scores.astype(np.float64), axis=-1, kind="stable")[..., :kept]
-    found = np.take_along_axis(scores, order, -1)
-    texts = [f"{float(score):f}:{place}" for score, place in zip(found.reshape(-1), order.reshape(-1), strict=True)]
-    result: Array = np.empty(len(texts), object)
-    result[:] = texts
-    return result.reshape(found.shape)
+    order = _descending(scores)[..., :kept]
+    found = np.take_along_axis(scores, order, -1).reshape(-1)
+    if scores.dtype.kind in "iub":
+        values = [str(int(one)) for one in found]
+    else:
+        values = [f"{one:f}" for one in found.astype(np.float64).tolist()]
+    result: Array = np.empty(len(values), object)
+    result[:] = [f"{value}:{place}" for value, place in zip(values, order.reshape(-1).tolist(), strict=True)]
+    return result.reshape(order.shape)
+
+
+def _descending(scores: Array) -> Array:
+    """The places of the last axis, the largest element first, of equal ones the first; what is no number last."""
+    if scores.dtype.kind not in "iub":
+        return np.argsort(-scores.astype(np.float64), axis=-1, kind="stable")
+    backwards = np.argsort(scores[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    return scores.shape[-1] - 1 - backwards

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tract_serve.errors import BadRequest
 from tract_serve.models.served import Wish
 
+if TYPE_CHECKING:
+    from tract_serve.tracing import Trace
+
 _NOTHING = Wish()
 
 
-def wish_of(parameters: Mapping[str, Any], seconds: float | None = None) -> Wish:
+def wish_of(parameters: Mapping[str, Any], seconds: float | None = None, trace: Trace | None = None) -> Wish:
     """``priority``, ``timeout`` (microseconds), and those whose meaning is up to the model.
 
-    ``seconds``: that the client waits, if it says so otherwise. Raises BadRequest.
+    ``seconds``: that the client waits, if it says so otherwise. ``trace``: of the request. Raises BadRequest.
     """
-    if not parameters and seconds is None:
+    if not parameters and seconds is None and trace is None:
         return _NOTHING
     priority = _whole(parameters, "priority")
     timeout = _whole(parameters, "timeout")
     patience = timeout * 1e-6 if timeout else None
     if seconds is not None:
         patience = seconds if patience is None else min(seconds, patience)
-    return Wish(priority, patience, parameters)
+    return Wish(priority, patience, parameters, trace)
 
 
 def _whole(parameters: Mapping[str, Any], name: str) -> int:

@@ -19,10 +19,14 @@ class Model(Protocol):
     """A version of a model that is ready, whatever it is served as."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name in the repository."""
+        ...
 
     @property
-    def version(self) -> str: ...
+    def version(self) -> str:
+        """A number, as a text."""
+        ...
 
     def told(self) -> Mapping[str, Any]:
         """What the log says of it."""
@@ -46,14 +50,25 @@ def tensors(name: str, version: str, path: Path, config: ModelConfig, settings: 
         config.runtime or settings.runtime,
         config.threads or settings.threads,
         settings.model_limits,
+        config.has_state,
     )
     told = tried(recipe, settings.limits.load_s, apart=settings.preload)
-    served = Served(name, version, recipe, config, told)
+    if config.has_state or told.keeps:
+        from tract_serve.sequences.kinds import sequenced
+
+        served = sequenced(name, version, recipe, config, told, settings=settings)
+    else:
+        served = Served(name, version, recipe, config, told)
     served.warm_up()
     return served
 
 
-KINDS: Final[dict[str, Maker | str]] = {"tensors": tensors}
+KINDS: Final[dict[str, Maker | str]] = {
+    "tensors": tensors,
+    "text": "tract_serve.chat.loading:text",
+    "vectors": "tract_serve.chat.loading:vectors",
+    "scores": "tract_serve.chat.loading:scores",
+}
 """What makes a model of each kind ready, or where that is."""
 
 
@@ -70,5 +85,19 @@ def made(name: str, version: str, path: Path, config: ModelConfig, settings: Set
 
 
 def kind_of(path: Path) -> str:
-    """What a model is served as of which nothing is said."""
-    return "tensors"
+    """What a model is served as of which nothing is said: one of texts by its files, else one of tensors."""
+    if not _is_of_texts(path):
+        return "tensors"
+    from tract_serve.chat.kinds import kind_of_texts
+
+    return kind_of_texts(path)
+
+
+def _is_of_texts(path: Path) -> bool:
+    """Whether it is a GGUF file, or a folder or a file of weights as the ``transformers`` package has them."""
+    if path.is_dir():
+        return (path / "config.json").is_file() and any(path.glob("*.safetensors"))
+    if path.name.endswith((".safetensors", ".safetensors.index.json")):
+        return (path.parent / "config.json").is_file()
+    with path.open("rb") as file:
+        return file.read(4) == b"GGUF"

@@ -9,6 +9,7 @@ import numpy as np
 
 from tract_core.api.interface import interface_of
 from tract_core.data import DatumType
+from tract_core.dims import symbol_name
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
@@ -23,12 +24,16 @@ Array = np.ndarray[Any, Any]
 
 @frozen
 class Port:
-    """An input or an output. ``kind``: of its stored elements; ``sizes``: ``None`` for one that may be any."""
+    """An input or an output. ``kind``: of its stored elements; ``sizes``: ``None`` for one that may be any.
+
+    ``symbols``: of sizes that are one symbol.
+    """
 
     name: str
     kind: DatumType
     datatype: str
     sizes: tuple[int | None, ...]
+    symbols: tuple[str | None, ...]
     fact: str
 
     @property
@@ -97,4 +102,5 @@ def _port(name: str, fact: Any, what: str) -> Port:
     if not isinstance(fact, TypedFact):
         raise Unsupported(f"{what} {name!r} is {fact}, and the protocol has tensors alone", hint="leave it out")
     sizes = tuple(size if isinstance(size, int) else None for size in fact.shape)
-    return Port(name, fact.datum_type.storage, type_name(fact.datum_type), sizes, str(fact))
+    symbols = tuple(symbol_name(size) for size in fact.shape)
+    return Port(name, fact.datum_type.storage, type_name(fact.datum_type), sizes, symbols, str(fact))

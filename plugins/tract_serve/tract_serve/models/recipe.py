@@ -21,6 +21,7 @@ class Recipe:
 
     ``facts``: of inputs, by name, as texts. ``transforms``: as `Model.transform` takes them, in order. ``runtime``: its
     name, with options. ``threads``: of each run, where the runtime has any; ``None`` for as many as it takes.
+    ``has_state``: whether the configuration says that inputs and outputs are the state of sequences.
     """
 
     path: str
@@ -30,6 +31,7 @@ class Recipe:
     runtime: str = "default"
     threads: int | None = None
     limits: LoadLimits | None = None
+    has_state: bool = False
 
     def to_json(self) -> str:
         """The fields, for another process."""

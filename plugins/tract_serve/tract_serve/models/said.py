@@ -34,12 +34,14 @@ def config_of(served: Served) -> Any:
     """The configuration of a model, with what was left out as the model has it: a ``ModelConfig``."""
     made: Any = message("ModelConfig")()
     made.CopyFrom(served.config.told)
+    served.complete(made)
     rows = served.found.rows if served.config.joins else None
     made.name, made.backend = served.name, "tract"
     made.platform = made.platform or f"tract_{served.runtime}"
     if not made.max_batch_size and rows is not None and not any(rows.inputs) and not any(rows.outputs):
         made.max_batch_size = served.config.waiting(rows).most_rows
-        made.dynamic_batching.SetInParent()
+        if made.WhichOneof("scheduling_choice") is None:
+            made.dynamic_batching.SetInParent()
     first = 1 if made.max_batch_size else 0
     for given, ports in ((made.input, served.signature.inputs), (made.output, served.signature.outputs)):
         del given[:]
@@ -52,11 +54,17 @@ def config_of(served: Served) -> Any:
 
 
 def statistics_of(serving: Serving, name: str = "", version: str = "") -> Any:
-    """How often models were asked: a ``ModelStatisticsResponse``. Raises NotFound, Busy."""
+    """How often models were asked: a ``ModelStatisticsResponse``; all versions, unless one is named.
+
+    Raises NotFound, Busy.
+    """
     made: Any = message("ModelStatisticsResponse")()
     models = serving.repository.models
-    found = [serving.tensors(name, version)] if name else [one for all_ in models.values() for one in all_.values()]
-    for one in found:
+    if name:
+        serving.repository.model(name, version)
+    asked = {name: models[name]} if name else models
+    found = [one for all_ in asked.values() for one in all_.values()]
+    for one in [one for one in found if version in ("", one.version)]:
         if isinstance(one, Served):
             _add(made.model_stats.add(name=one.name, version=one.version), one.statistics)
     return made
@@ -66,6 +74,8 @@ def _add(made: Any, told: Statistics) -> None:
     made.last_inference, made.inference_count, made.execution_count = told.last, told.rows, told.runs
     for name in ("success", "fail", "queue", "compute_input", "compute_infer", "compute_output"):
         _set(getattr(made.inference_stats, name), getattr(told, name))
+    for name in ("cache_hit", "cache_miss"):  # there is no cache of answers
+        getattr(made.inference_stats, name).SetInParent()
     for size, parts in sorted(told.batches.items()):
         batch = made.batch_stats.add(batch_size=size)
         for name, part in zip(("compute_input", "compute_infer", "compute_output"), parts, strict=True):

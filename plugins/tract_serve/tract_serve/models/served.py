@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.errors import TractError
+from tract_core.errors import ModelError, TractError
 from tract_core.frozen import frozen
 from tract_serve.batching.joining import Joining, RowsJoined
 from tract_serve.batching.lane import Lane
+from tract_serve.batching.ragged import RaggedJoined, tried
+from tract_serve.errors import BadRequest
 from tract_serve.models.ports import Signature
 from tract_serve.models.recipe import Recipe
 from tract_serve.models.statistics import Statistics
@@ -22,6 +26,8 @@ from tract_serve.repository.config import ModelConfig
 
 if TYPE_CHECKING:
     from tract_core import Runnable
+    from tract_serve.models.kinds import Model
+    from tract_serve.tracing import Trace
 
 Array = np.ndarray[Any, Any]
 
@@ -31,24 +37,27 @@ class Wish:
     """What a request asks for besides its tensors. ``priority``: 0 for the usual one.
 
     ``timeout_s``: how long it may wait; ``None`` for what the model says. ``parameters``: those of the request, whose
-    meaning depends on the model, as ``sequence_id``.
+    meaning depends on the model, as ``sequence_id``. ``trace``: where the request is traced. ``told``: what the model
+    says besides its outputs, as parameters of the answer.
     """
 
     priority: int = 0
     timeout_s: float | None = None
     parameters: Mapping[str, Any] | None = None
+    trace: Trace | None = None
+    told: dict[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
 
 class Served:
     """A model that answers requests. Used by the thread of one event loop."""
 
     def __init__(self, name: str, version: str, recipe: Recipe, config: ModelConfig, told: Told) -> None:
-        """``runnable``: what is run. ``config``: what its folder says. ``told``: what was found out about it."""
+        """``recipe``: of what is run. ``config``: what its folder says. ``told``: what was found out about it."""
         from tract_serve.models.recipe import prepared
 
         self.name, self.version, self.config, self.recipe, self.found = name, version, config, recipe, told
         self.runnable: Runnable = prepared(recipe)
-        self.signature = Signature.of(self.runnable)
+        self.whole = self.signature = Signature.of(self.runnable)
         config.check(self.signature, where=f"model {name!r}")
         self.statistics = Statistics()
         self._open = 0
@@ -66,7 +75,22 @@ class Served:
         return self.runnable.runtime.name()
 
     def _joining(self) -> Joining | None:
-        return RowsJoined(self.found.rows) if self.found.rows is not None and self.config.joins else None
+        """How requests are joined, if they are. Raises ModelError where they cannot be as the configuration says."""
+        rows, ragged = self.found.rows, self.config.ragged
+        if rows is None and (ragged or self.config.told.HasField("dynamic_batching")):
+            hint = "leave dynamic_batching and allow_ragged_batch out"
+            raise ModelError(
+                f"requests cannot be joined: {self.found.no_rows}", where=f"model {self.name!r}", hint=hint
+            )
+        if rows is None or not self.config.joins:
+            return None
+        if not ragged:
+            return RowsJoined(rows)
+        joining = RaggedJoined(rows, self.signature, ragged)
+        problem = tried(joining, self.signature, self._turn)
+        if problem:
+            raise ModelError(f"requests of different lengths cannot be joined: {problem}", where=f"model {self.name!r}")
+        return joining
 
     def _turn(self, inputs: Sequence[Array]) -> list[Array]:
         return [np.asarray(one) for one in self.runnable.run(inputs)]
@@ -74,7 +98,7 @@ class Served:
     def warm_up(self) -> None:
         """Run a few times on zeros, with 1 for sizes that may be any; what that refuses is no matter."""
         given = [
-            np.zeros([1 if n is None else n for n in port.sizes], port.kind.numpy) for port in self.signature.inputs
+            np.zeros([1 if n is None else n for n in port.sizes], port.kind.numpy) for port in self.whole.inputs
         ]
         for array in given:
             if array.dtype.kind == "O":
@@ -88,21 +112,60 @@ class Served:
     async def infer(self, given: Mapping[str, tuple[DatumType, Array]], wish: Wish) -> list[Array]:
         """The outputs, in order, for arrays by name. Raises Refusal, and what the run raises."""
         begun = perf_counter()
-        self._open += 1
+        inputs: Sequence[Array] = ()
+        problem: BaseException | None = None
         try:
-            outputs = await self._answer(self.signature.in_order(given), wish)
-        except BaseException:
+            with self.held():
+                inputs = self._checked(self._in_order(given, wish))
+                outputs = await self._answer(inputs, wish)
+        except BaseException as error:
+            problem = error
             self.statistics.fail.add(perf_counter() - begun)
             raise
+        finally:
+            if wish.trace is not None:
+                wish.trace.end(self, inputs, problem)
+        self.statistics.answered(perf_counter() - begun)
+        return outputs
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Inside, it is not closed, whatever takes its place meanwhile."""
+        self._open += 1
+        try:
+            yield
         finally:
             self._open -= 1
             if self._idle is not None and not self._open and not self._idle.done():
                 self._idle.set_result(None)
-        self.statistics.success.add(perf_counter() - begun)
-        return outputs
+
+    def is_quick(self, given: Mapping[str, tuple[DatumType, Array]]) -> bool:
+        """Whether a request is answered without waiting for anything."""
+        return self._lane.is_quick(tuple([array.shape for _, array in given.values()]))
+
+    def _in_order(self, given: Mapping[str, tuple[DatumType, Array]], wish: Wish) -> Sequence[Array]:
+        """The inputs, in order. Raises BadRequest where they do not fit."""
+        return self.signature.in_order(given)
+
+    def _checked(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        """Itself. Raises BadRequest where there are more rows than the configuration allows (``max_batch_size``)."""
+        most, rows = self.config.told.max_batch_size, self.found.rows
+        if most > 0 and rows is not None and (found := inputs[0].shape[rows.inputs[0]]) > most:
+            raise BadRequest(f"the request has {found} rows, at most {most} are taken", where=f"model {self.name!r}")
+        return inputs
 
     async def _answer(self, inputs: Sequence[Array], wish: Wish) -> list[Array]:
         return await self._lane.infer(inputs, wish.priority, wish.timeout_s)
+
+    def apart(self, work: Callable[[], None]) -> None:
+        """Have something done behind the runs that are under way."""
+        self._lane.apart(work)
+
+    def complete(self, config: Any) -> None:
+        """Have a ``ModelConfig`` say what is not said in the one of the model, and is so."""
+
+    def follow(self, before: Model) -> None:
+        """It takes the place of another one, which may still have requests, and what belongs to requests to come."""
 
     async def close(self) -> None:
         """Return once all requests are answered that it has."""

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from tract_core.errors import ModelError
 from tract_core.frozen import frozen
@@ -14,13 +15,21 @@ from tract_serve.models.child import answer
 from tract_serve.models.recipe import Recipe
 from tract_serve.models.rows import Rows
 
+_TRIALS: Final[set[subprocess.Popen[str]]] = set()
+"""Processes that try a model now."""
+
 
 @frozen
 class Told:
-    """What was found out about a model. ``rows``: along which requests are joined; ``no_rows``: else, the reason."""
+    """What was found out about a model. ``rows``: along which requests are joined; ``no_rows``: else, the reason.
+
+    ``keeps``: whether a turn depends on those before, or is one pulse of a signal; ``digest``: of the model then.
+    """
 
     rows: Rows | None
     no_rows: str = ""
+    keeps: bool = False
+    digest: str = ""
 
 
 def tried(recipe: Recipe, seconds: float, *, apart: bool = True) -> Told:
@@ -28,34 +37,46 @@ def tried(recipe: Recipe, seconds: float, *, apart: bool = True) -> Told:
 
     Raises ModelError with what is wrong with it, also where it ends that process.
     """
-    found = _asked(recipe, seconds) if apart else answer(recipe)
+    found = asked_apart(recipe.to_json(), recipe.path, seconds) if apart else answer(recipe)
+    raise_told(found)
+    rows: Any = found.get("rows")
+    made = None if rows is None else Rows(rows["symbol"], tuple(rows["inputs"]), tuple(rows["outputs"]))
+    return Told(made, found.get("no_rows", ""), found["keeps"], found["digest"])
+
+
+def end_trials() -> None:
+    """End the processes that try models, for a server that ends: whoever waits for one goes on."""
+    for process in [*_TRIALS]:
+        process.kill()
+
+
+def raise_told(found: Mapping[str, Any]) -> None:
+    """Raise the ModelError that a process told, if it told one."""
     if (error := found.get("error")) is not None:
         raise ModelError(error["problem"], where=error["where"], hint=error["hint"])
-    rows: Any = found.get("rows")
-    if rows is None:
-        return Told(None, found["no_rows"])
-    return Told(Rows(rows["symbol"], tuple(rows["inputs"]), tuple(rows["outputs"])))
 
 
-def _asked(recipe: Recipe, seconds: float) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tract_serve.models.child"]
+def asked_apart(recipe: str, path: str, seconds: float, *what: str) -> dict[str, Any]:
+    """What a process of its own tells of a model. ``path``: of its file; ``what``: tries it, as `child` says.
+
+    Raises ModelError where it ends that process, or takes longer.
+    """
+    command = [sys.executable, "-m", "tract_serve.models.child", *what]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, text=True, env=environment, **pipes) as process:
+        _TRIALS.add(process)
+        try:
+            told, errors = process.communicate(recipe, seconds)
+        except subprocess.TimeoutExpired:
+            hint = "allow more (load_s), or give it fewer and smaller parts"
+            raise ModelError(f"it was not ready within {seconds:g} seconds", where=path, hint=hint) from None
+        finally:
+            process.kill()
+            _TRIALS.discard(process)
     try:
-        done = subprocess.run(
-            command,
-            input=recipe.to_json(),
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            env=environment,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        hint = "allow more (load_s), or give it fewer and smaller parts"
-        raise ModelError(f"it was not ready within {seconds:g} seconds", where=recipe.path, hint=hint) from None
-    try:
-        return json.loads(done.stdout)
+        return json.loads(told)
     except ValueError:
-        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        problem = f"it ended the process that tried it, with status {done.returncode}: {last[0]}"
-        raise ModelError(problem, where=recipe.path, hint="'tract MODEL doctor' looks at it node by node") from None
+        last = errors.strip().splitlines()[-1:] or ["it said nothing"]
+        problem = f"it ended the process that tried it, with status {process.returncode}: {last[0]}"
+        raise ModelError(problem, where=path, hint="'tract MODEL doctor' looks at it node by node") from None

@@ -11,6 +11,9 @@ All of it may be left out: the model tells the rest. What this project adds stan
 | ``transforms`` | JSON: what is done to the model, in order |
 | ``pulse`` | ``S=160``: the model takes pulses of so many positions of the axis S |
 | ``join`` | ``false``: each request is a run of its own |
+| ``kind`` | what it is served as: ``tensors``; or ``text``, ``vectors``, ``scores`` of a model of texts |
+
+Those of models of texts are in `tract_serve.chat.options`.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.errors import CorruptModel
 from tract_core.frozen import frozen
-from tract_serve.batching.policy import WaitingPolicy
+from tract_serve.batching.policy import MOST_ROWS, WaitingPolicy
 from tract_serve.messages import ENUMS, message
 
 if TYPE_CHECKING:
@@ -33,7 +36,14 @@ NAMES: Final = ("config.pbtxt", "config.json")
 MOST_BYTES: Final = 1 << 20
 """Of such a file."""
 
-PARAMETERS: Final = ("runtime", "threads", "format", "facts", "transforms", "pulse", "join", "ragged", "kind")
+PARAMETERS: Final = ("runtime", "threads", "format", "facts", "transforms", "pulse", "join", "kind")
+"""Of any model."""
+
+TEXT_PARAMETERS: Final = (
+    *("texts", "pages", "remembered", "cache", "exact", "adapters", "draft", "draft_tokens", "tokenizer"),
+    *("pooling", "end"),
+)
+"""Of models of texts: see `tract_serve.chat.options`."""
 
 
 @frozen
@@ -83,36 +93,37 @@ class ModelConfig:
     def checked(self, where: str) -> ModelConfig:
         """Itself. Raises CorruptModel for a parameter that is not known, or is none."""
         for key in self.told.parameters:
-            if key not in PARAMETERS:
-                known = ", ".join(PARAMETERS)
+            if key not in PARAMETERS + TEXT_PARAMETERS:
+                known = ", ".join(PARAMETERS + TEXT_PARAMETERS)
                 raise CorruptModel(
                     f"there is no parameter {key!r}; parameters: {known}", where=where, hint="see docs/serve.md"
                 )
-        self.facts, self.transforms, self.threads  # noqa: B018: each raises where it is none
+        _ = (self.facts, self.transforms, self.threads)  # each of which raises where it is none
         return self
 
-    def _parameter(self, name: str) -> str | None:
+    def parameter(self, name: str) -> str | None:
+        """A parameter, as it is written; ``None`` where it is not said."""
         return self.told.parameters[name].string_value if name in self.told.parameters else None
 
     @property
     def runtime(self) -> str | None:
         """The runtime, with options."""
-        return self._parameter("runtime")
+        return self.parameter("runtime")
 
     @property
     def kind(self) -> str | None:
         """What the model is served as, where it could be several things."""
-        return self._parameter("kind")
+        return self.parameter("kind")
 
     @property
     def format_name(self) -> str | None:
         """The format of the file."""
-        return self._parameter("format")
+        return self.parameter("format")
 
     @property
     def threads(self) -> int | None:
         """Threads of each run."""
-        given = self._parameter("threads")
+        given = self.parameter("threads")
         if given is not None and not (given.isdecimal() and int(given) > 0):
             raise CorruptModel(f"threads is {given!r}, wanted a number from 1 on", where="parameters")
         return None if given is None else int(given)
@@ -129,7 +140,7 @@ class ModelConfig:
     def transforms(self) -> list[str]:
         """Transforms, as `Model.transform` takes them."""
         found = [one if isinstance(one, str) else json.dumps(one) for one in self._json("transforms", list)]
-        pulse = self._parameter("pulse")
+        pulse = self.parameter("pulse")
         if pulse is None:
             return found
         symbol, _, size = pulse.rpartition("=")
@@ -139,7 +150,17 @@ class ModelConfig:
     @property
     def joins(self) -> bool:
         """Whether requests are joined, where the model allows it."""
-        return self._parameter("join") != "false"
+        return self.parameter("join") != "false"
+
+    @property
+    def ragged(self) -> list[str]:
+        """Inputs of which requests of different lengths are joined."""
+        return [one.name for one in self.told.input if one.allow_ragged_batch]
+
+    @property
+    def has_state(self) -> bool:
+        """Whether inputs and outputs are the state of sequences, which the server hands on (implicit state)."""
+        return bool(self.told.sequence_batching.state)
 
     @property
     def filename(self) -> str:
@@ -163,7 +184,7 @@ class ModelConfig:
         queue = batching.default_queue_policy
         timeout = queue.default_timeout_microseconds
         return WaitingPolicy(
-            most_rows=told.max_batch_size if told.max_batch_size > 0 else WaitingPolicy.most_rows,
+            most_rows=told.max_batch_size if told.max_batch_size > 0 else MOST_ROWS,
             delay_s=batching.max_queue_delay_microseconds * 1e-6,
             most_waiting=queue.max_queue_size or self.most_waiting,
             timeout_s=timeout * 1e-6 if timeout else None,
@@ -197,7 +218,7 @@ class ModelConfig:
             raise CorruptModel(f"the configuration says dims {dims}, the model has {port.shape}", where=where)
 
     def _json(self, name: str, kind: type) -> Any:
-        text = self._parameter(name)
+        text = self.parameter(name)
         if text is None:
             return kind()
         try:

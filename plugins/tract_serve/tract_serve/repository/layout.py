@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -45,14 +46,32 @@ def found_in(source: Path, settings: Settings) -> dict[str, Found]:
     """
     if not source.exists():
         raise MissingFile("there is no such file or folder", where=str(source))
-    if source.is_file() or _is_whole(source) or _model_file(source) is not None:
-        name = source.stem if source.is_file() else source.resolve().name
-        return {name: Found(name, source, default_config(settings), {1: source})}
+    alone = _one_model(source, settings)
+    if alone is not None:
+        named = replace(alone, name=settings.name) if settings.name else alone
+        return {named.name: named}
     found = {one.name: one for entry in _entries(source) if (one := _found(entry, settings)) is not None}
     if not found:
         hint = "it holds folders, each of a model, as NAME/1/model.onnx, or files of models"
         raise InputError("the folder holds no model", where=str(source), hint=hint)
     return found
+
+
+def _one_model(source: Path, settings: Settings) -> Found | None:
+    """The model that a path is, or that a folder is of alone; ``None`` for a repository."""
+    if source.is_file():
+        return Found(source.stem, source, default_config(settings), {1: source})
+    file = None if _is_whole(source) else _model_file(source)
+    if _is_whole(source) or file is not None or _is_of_versions(source):
+        found = _found(source.resolve(), settings)
+        is_named = file is not None and file.stem != "model"
+        return replace(found, name=file.stem) if found is not None and file is not None and is_named else found
+    return None
+
+
+def _is_of_versions(folder: Path) -> bool:
+    """Whether it is the folder of one model, with a configuration or numbers as versions."""
+    return (folder / "config.pbtxt").is_file() or any(one.is_dir() and one.name.isdecimal() for one in _entries(folder))
 
 
 def found_at(source: Path, name: str, settings: Settings) -> Found | None:
@@ -136,7 +155,8 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _endings() -> set[str]:
-    return {"." + one.rpartition(".")[2] for form in default_registry().formats().values() for one in form.extensions}
+    known = {"." + one.rpartition(".")[2] for form in default_registry().formats().values() for one in form.extensions}
+    return known | {".gguf"}  # of which is told what is missing, where nothing here reads them
 
 
 def _entries(folder: Path) -> Iterator[Path]:

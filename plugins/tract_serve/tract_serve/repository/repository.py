@@ -11,9 +11,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from tract_core.errors import ModelError, TractError, meant
 from tract_core.frozen import frozen
-from tract_serve.errors import Busy, Failed, NotFound
+from tract_serve.errors import BadRequest, Busy, Failed, NotFound
 from tract_serve.logs import log
 from tract_serve.models.kinds import Model, made
+from tract_serve.models.served import Served
 from tract_serve.repository.config import ModelConfig
 from tract_serve.repository.layout import Found, fingerprint, found_in
 from tract_serve.settings import Settings
@@ -117,7 +118,10 @@ class Repository:
         if found is None:
             raise self._absent(name, "") if name not in self._ready else NotFound(f"the files of {name!r} are gone")
         if config is not None:
-            self._given[name] = ModelConfig.of_text(config, f"the configuration of {name!r}")
+            try:
+                self._given[name] = ModelConfig.of_text(config, f"the configuration of {name!r}")
+            except ModelError as error:
+                raise BadRequest(error.problem, where=error.where, hint=error.hint) from None
         else:
             self._given.pop(name, None)
         self._unloaded.discard(name)
@@ -218,6 +222,8 @@ class Repository:
                 self._say(name, str(version), "UNAVAILABLE", problem)
             return problem
         before = self._ready.setdefault(name, {}).get(version)
+        if before is not None and isinstance(model, Served):
+            model.follow(before)
         self._ready[name][version] = model
         self._say(name, str(version), "READY")
         log("model.ready", model=name, version=version, **model.told())

@@ -4,35 +4,50 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import chain
 from math import prod
 from typing import Any, Final, cast
 
 import numpy as np
+import orjson
 
 from tract_core.data import DatumType
-from tract_core.texts import printable
-from tract_serve.errors import BadRequest, Failed
+from tract_serve.errors import BadRequest
+from tract_serve.tensors.types import type_name
+from tract_serve.texts import shown
 
 Array = np.ndarray[Any, Any]
 
 MOST_AXES: Final = 64
 """NumPy has no more."""
 
+MOST_ELEMENTS: Final = 1 << 59
+"""Of a shape, sizes of 0 left out: NumPy counts bytes in 63 bits, and an element has at most 16."""
+
 _LENGTH: Final = struct.Struct("<I")
 """What stands in front of each element of type BYTES."""
+
+TEXTS: Final = 18
+"""Bytes of memory that a byte of BYTES becomes at most, as an array of texts."""
+
+_PIECE: Final = 1 << 14
+"""Elements of JSON that are written at once: other threads have their turn in between."""
 
 
 def shape_of(given: object, where: str) -> tuple[int, ...]:
     """A shape, outermost axis first. Raises BadRequest for what is none."""
     if not isinstance(given, (list, tuple)):
-        raise BadRequest(f"shape is {_shown(given)}, wanted a list of whole numbers", where=where)
+        raise BadRequest(f"shape is {shown(given)}, wanted a list of whole numbers", where=where)
     sizes = cast("Sequence[object]", given)
     if len(sizes) > MOST_AXES:
         raise BadRequest(f"shape has {len(sizes)} axes, wanted at most {MOST_AXES}", where=where)
     for size in sizes:
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 63:
-            raise BadRequest(f"shape has {_shown(size)}, wanted whole numbers from 0 on", where=where)
-    return tuple(cast("Sequence[int]", sizes))
+            raise BadRequest(f"shape has {shown(size)}, wanted whole numbers from 0 on", where=where)
+    found = tuple(cast("Sequence[int]", sizes))
+    if prod(size or 1 for size in found) > MOST_ELEMENTS:
+        raise BadRequest("shape has more elements than there is memory anywhere", where=where)
+    return found
 
 
 def from_bytes(kind: DatumType, shape: tuple[int, ...], content: Any, where: str) -> Array:
@@ -45,12 +60,14 @@ def from_bytes(kind: DatumType, shape: tuple[int, ...], content: Any, where: str
     wanted, found = prod(shape) * kind.itemsize, memoryview(content).nbytes
     if found != wanted:
         name = "x".join(map(str, shape)) or "one number"
-        raise BadRequest(f"{found} bytes came, wanted {wanted} for {kind.short} of shape {name}", where=where)
+        raise BadRequest(f"{found} bytes came, wanted {wanted} for {type_name(kind)} of shape {name}", where=where)
     flat = np.frombuffer(content, np.uint8 if kind is DatumType.BOOL else kind.numpy)
     if kind is DatumType.BOOL:
         if flat.size and flat.max(initial=0) > 1:
             raise BadRequest(f"a BOOL is {flat.max()}, wanted bytes of 0 and 1", where=where)
         flat = flat.view(np.bool_)
+    if not flat.flags.aligned:  # as behind JSON of any length; a run would copy it as well, and not go the short way
+        flat = flat.copy()
     return flat.reshape(shape)
 
 
@@ -59,7 +76,7 @@ def to_bytes(array: Array) -> Any:
     if array.dtype.kind == "O":
         return b"".join(part for text in array.reshape(-1).tolist() for part in _with_length(text))
     whole = np.ascontiguousarray(array)
-    return memoryview(whole.reshape(-1).view(np.uint8)).cast("B") if whole.size else b""
+    return whole.reshape(-1).view(np.uint8).data if whole.size else b""
 
 
 def from_json(kind: DatumType, shape: tuple[int, ...], data: object, where: str) -> Array:
@@ -69,64 +86,101 @@ def from_json(kind: DatumType, shape: tuple[int, ...], data: object, where: str)
     fewer elements than the shape wants.
     """
     if not isinstance(data, list):
-        raise BadRequest(f"data is {_shown(data)}, wanted a list", where=where)
-    if kind is DatumType.STRING:
-        found = _texts(cast("list[object]", data), where)
-    else:
-        try:
-            found = np.array(data)
-        except (ValueError, OverflowError, RecursionError):
-            problem = "data is nested unevenly or too deep, wanted a flat list, or lists as the shape says"
-            raise BadRequest(problem, where=where) from None
-    if found.size != prod(shape):
-        raise BadRequest(f"data has {found.size} elements, wanted {prod(shape)} for the shape", where=where)
-    if found.ndim > 1 and found.shape != shape:
-        raise BadRequest(f"data is nested as {list(found.shape)}, shape is {list(shape)}", where=where)
-    return (found if kind is DatumType.STRING else _as_type(found, kind, where)).reshape(shape)
+        raise BadRequest(f"data is {shown(data)}, wanted a list", where=where)
+    elements, nesting = _flat(cast("list[Any]", data), where)
+    if len(elements) != prod(shape):
+        raise BadRequest(f"data has {len(elements)} elements, wanted {prod(shape)} for the shape", where=where)
+    if len(nesting) > 1 and nesting != shape:
+        raise BadRequest(f"data is nested as {list(nesting)}, shape is {list(shape)}", where=where)
+    return _as_type(elements, kind, where).reshape(shape)
 
 
-def to_json(array: Array, where: str) -> tuple[Any, bool]:
-    """The elements as one flat list or array that JSON is made of, and whether all are finite numbers.
+def to_json(array: Array, where: str) -> bytes:
+    """The elements as one flat list of JSON; NaN and infinities as Python writes and reads them.
 
-    Raises Failed for texts that are no Unicode.
+    Raises BadRequest for texts that are no Unicode.
     """
     flat = np.ascontiguousarray(array).reshape(-1)
-    if flat.dtype.kind == "O":
-        try:
-            return [text if isinstance(text, str) else text.decode() for text in flat.tolist()], True
-        except UnicodeDecodeError:
-            raise Failed(
-                "bytes that are no text cannot be told in JSON", where=where, hint="ask for binary_data"
-            ) from None
     if flat.dtype.kind == "V" or flat.dtype == np.float16:  # bf16, which NumPy knows nothing of
         flat = flat.astype(np.float32)
-    finite = flat.dtype.kind != "f" or bool(np.isfinite(flat).all())
-    return (flat if finite else flat.tolist()), finite
+    if flat.size <= _PIECE:
+        return _piece(flat, where)
+    pieces = [_piece(flat[begin : begin + _PIECE], where)[1:-1] for begin in range(0, flat.size, _PIECE)]
+    return b"[" + b",".join(pieces) + b"]"
 
 
-def _as_type(found: Array, kind: DatumType, where: str) -> Array:
-    """Numbers as the type holds them."""
-    wanted = "iuf" if kind.is_float() else "b" if kind is DatumType.BOOL else "iu"
-    if found.dtype.kind not in wanted and found.size:
-        names = {"iuf": "numbers", "b": "true and false", "iu": "whole numbers"}
-        raise BadRequest(f"data holds something else than {names[wanted]}, which {kind.short} has", where=where)
-    if wanted == "iu" and found.size:
+def _piece(flat: Array, where: str) -> bytes:
+    """A list of JSON of elements."""
+    if flat.dtype.kind == "O":
+        try:
+            return orjson.dumps([text if isinstance(text, str) else text.decode() for text in flat.tolist()])
+        except (UnicodeDecodeError, TypeError):  # orjson's error for halves of characters is a TypeError
+            problem = "it holds bytes that are no text, which JSON cannot hold"
+            raise BadRequest(problem, where=where, hint="ask for binary_data") from None
+    if flat.dtype.kind == "f" and not np.isfinite(flat).all():
+        return _with_nan(flat)
+    return orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _with_nan(flat: Array) -> bytes:
+    """The same where some are no numbers, or infinite."""
+    parts = orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1].split(b",")
+    for place in np.flatnonzero(~np.isfinite(flat)).tolist():
+        value = flat[place]
+        parts[place] = b"NaN" if np.isnan(value) else b"Infinity" if value > 0 else b"-Infinity"
+    return b"[" + b",".join(parts) + b"]"
+
+
+def _flat(data: list[Any], where: str) -> tuple[list[Any], tuple[int, ...]]:
+    """The elements of a list, whose lists are all as long as their neighbours, and how it is nested."""
+    nesting = [len(data)]
+    while data and type(data[0]) is list:
+        kinds, lengths = set(map(type, data)), set[int]()
+        if len(kinds) == 1:
+            lengths = set(map(len, data))
+        if len(lengths) != 1 or len(nesting) == MOST_AXES:
+            problem = "data is nested unevenly or too deep, wanted a flat list, or lists as the shape says"
+            raise BadRequest(problem, where=where)
+        nesting.append(lengths.pop())
+        data = [*chain.from_iterable(data)]
+    return data, tuple(nesting)
+
+
+_HOLDS: Final[dict[str, tuple[set[type], str]]] = {
+    "float": ({int, float}, "numbers"),
+    "integer": ({int}, "whole numbers"),
+    "bool": ({bool}, "true and false"),
+    "text": ({str}, "texts"),
+}
+"""What JSON holds for a kind of element types, and its name."""
+
+
+def _as_type(elements: list[Any], kind: DatumType, where: str) -> Array:
+    """Elements as the type holds them."""
+    name = "text" if kind is DatumType.STRING else "bool" if kind is DatumType.BOOL else "integer"
+    types, wanted = _HOLDS["float" if kind.is_float() else name]
+    if not set(map(type, elements)) <= types:
+        raise BadRequest(f"data holds something else than {wanted}, which {type_name(kind)} has", where=where)
+    if kind is DatumType.STRING:
+        found: Array = np.empty(len(elements), object)
+        found[:] = elements
+        return found
+    if kind.is_integer() and elements:
         least, most = np.iinfo(kind.numpy).min, np.iinfo(kind.numpy).max
-        if int(found.min()) < least or int(found.max()) > most:
-            raise BadRequest(f"data holds numbers outside {least} to {most}, which {kind.short} has", where=where)
-    with np.errstate(over="ignore"):
-        result = found.astype(kind.numpy)
-    if wanted == "iuf" and bool((np.isinf(result) & np.isfinite(found)).any()):
-        raise BadRequest(f"data holds numbers that are too large for {kind.short}", where=where)
+        if min(elements) < least or max(elements) > most:
+            raise BadRequest(f"data holds numbers outside {least} to {most}, which {type_name(kind)} has", where=where)
+    if not kind.is_float():
+        return np.array(elements, kind.numpy)
+    try:
+        numbers = np.array(elements, np.float64)
+        with np.errstate(over="ignore"):
+            result = numbers.astype(kind.numpy)
+        too_large = bool((np.isinf(result) & np.isfinite(numbers)).any())
+    except OverflowError:  # of an integer that no float64 holds
+        too_large, result = True, np.empty(0)
+    if too_large:
+        raise BadRequest(f"data holds numbers that are too large for {type_name(kind)}", where=where)
     return result
-
-
-def _texts(data: list[object], where: str) -> Array:
-    """Texts, flat or nested."""
-    found = np.array(data, dtype=object)
-    if not all(isinstance(one, str) for one in found.reshape(-1).tolist()):
-        raise BadRequest("data holds something else than texts, which BYTES has", where=where)
-    return found
 
 
 def _from_texts(shape: tuple[int, ...], content: Any, where: str) -> Array:
@@ -152,9 +206,3 @@ def _from_texts(shape: tuple[int, ...], content: Any, where: str) -> Array:
 def _with_length(text: str | bytes) -> tuple[bytes, bytes]:
     content = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     return _LENGTH.pack(len(content)), content
-
-
-def _shown(value: object) -> str:
-    """A value of a client, short."""
-    text = repr(value) if not isinstance(value, (list, dict)) else f"a {type(value).__name__}"
-    return printable(text[:40])

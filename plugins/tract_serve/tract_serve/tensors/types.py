@@ -7,6 +7,7 @@ from typing import Any, Final
 from tract_core.data import DatumType
 from tract_core.errors import Unsupported
 from tract_serve.errors import BadRequest
+from tract_serve.texts import shown
 
 TYPES: Final[dict[str, DatumType]] = {
     "BOOL": DatumType.BOOL,
@@ -31,7 +32,7 @@ def type_of(name: object, where: str) -> DatumType:
     """The element type of that name. Raises BadRequest for a name that the protocol does not have."""
     found = TYPES.get(name) if isinstance(name, str) else None
     if found is None:
-        raise BadRequest(f"datatype is {name!r}, wanted one of {', '.join(TYPES)}", where=where)
+        raise BadRequest(f"datatype is {shown(name)}, wanted one of {', '.join(TYPES)}", where=where)
     return found
 
 

@@ -18,7 +18,8 @@ class Answer:
     before them. ``finish_reason``: ``stop`` where the model ended or a stop text came, ``length`` where ``max_tokens``
     or the model's context was full, ``interrupted`` where the caller left. ``seed``: with which the same comes again.
     ``prompt_tokens``: how many tokens were in front. ``logprobs``: for each token, where they were asked for.
-    ``prompt_seconds``, ``answer_seconds``: how long it took to the first token, and for the others.
+    ``prompt_seconds``, ``answer_seconds``: how long it took to the first token, and for the others. ``cached_tokens``:
+    how many of those in front were not read again, as the model had seen them before.
     """
 
     text: str
@@ -29,6 +30,7 @@ class Answer:
     logprobs: tuple[TokenChance, ...] | None = None
     prompt_seconds: float = 0.0
     answer_seconds: float = 0.0
+    cached_tokens: int = 0
 
     def __str__(self) -> str:
         return self.text

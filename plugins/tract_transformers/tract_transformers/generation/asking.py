@@ -37,6 +37,7 @@ def wishes_of(
     regex: str | None = None,
     chunk: int = CHUNK,
     draft_tokens: int = 0,
+    special: bool = False,
     **unknown: Any,
 ) -> Wishes:
     """What `TextModel.generate` is asked for besides the prompt; it says what the parameters are.
@@ -47,6 +48,8 @@ def wishes_of(
         raise InputError(f"generate has no parameter {next(iter(unknown))!r}", hint="help(TextModel.generate)")
     whole("max_tokens", max_tokens, 0)
     whole("chunk", chunk, 1)
+    if not isinstance(special, bool):  # pyright: ignore[reportUnnecessaryIsInstance]: of users
+        raise InputError(f"special is {special!r:.80}, wanted True or False")
     if logprobs is not None:
         whole("logprobs", logprobs, 0)
     seed = fresh_seed() if seed is None else checked_seed(seed)
@@ -62,4 +65,4 @@ def wishes_of(
     )
     most = max_tokens if room is None else min(max_tokens, room)
     wished = grammar_of(schema, grammar, regex)
-    return Wishes(sampler, seed, most, checked_stops(stop), logprobs, chunk, wished, draft_tokens)
+    return Wishes(sampler, seed, most, checked_stops(stop), logprobs, chunk, wished, draft_tokens, special)

@@ -184,6 +184,10 @@ class TextEmbedder:
         found: dict[int, Vectors] = {number: _scaled(total) for number, total in self._made.vectors(framed)}
         return np.stack([found[number] for number in range(len(framed))]) if framed else np.zeros((0, 0), np.float32)
 
+    def count(self, texts: Iterable[str]) -> int:
+        """How many tokens the model reads of some texts. Raises InputError as `embed` does."""
+        return sum(len(self._tokens(text).tokens) for text in texts)
+
     def rank(self, query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
         """The texts by how near each is to a query: their numbers, with the cosine, the nearest first.
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
-from tract_transformers.generation.reading import read_prompt
+from tract_transformers.generation.reading import read_rest, recall_prompt
 from tract_transformers.language_model.past import Past
 from tract_transformers.sampling.counts import Counts
 from tract_transformers.sampling.grammar import Matching
@@ -79,6 +79,8 @@ class NextTokens(Iterator[Chosen]):
         self._sampler = sampler
         self._chunk = chunk
         self._begun = False
+        self.recalled = 0
+        """How many tokens of the prompt were not read again, once the first token is there."""
 
     def __next__(self) -> Chosen:
         """The next one. Raises RunError where the model fails, InputError where a grammar allows no token."""
@@ -87,7 +89,8 @@ class NextTokens(Iterator[Chosen]):
         if self._begun:
             row = self._past.extend(self._text.tokens[-1:])[-1]
         else:
-            row = read_prompt(self._past, self._text.tokens, self._chunk)
+            self.recalled = recall_prompt(self._past, self._text.tokens)
+            row = read_rest(self._past, self._text.tokens, self._chunk)
         self._begun = True
         return self._chosen(row)
 

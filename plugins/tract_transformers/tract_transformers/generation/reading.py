@@ -17,8 +17,15 @@ def read_prompt(past: Past, prompt: Sequence[int], chunk: int = CHUNK) -> Logits
 
     Where the past goes on otherwise than the prompt, it forgets that.
     """
-    past.truncate(min(past.recall(prompt), len(prompt) - 1))
+    recall_prompt(past, prompt)
     return read_rest(past, prompt, chunk)
+
+
+def recall_prompt(past: Past, prompt: Sequence[int]) -> int:
+    """Have a past hold as much of ``prompt`` as it knows, but not its last token. Returns how many tokens these are."""
+    known = min(past.recall(prompt), len(prompt) - 1)
+    past.truncate(known)
+    return known
 
 
 def read_rest(past: Past, text: Sequence[int], chunk: int = CHUNK) -> Logits:

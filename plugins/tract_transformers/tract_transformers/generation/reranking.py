@@ -46,6 +46,10 @@ class TextReranker:
             raise RunError("the model gives a pair of texts a score that is no number")
         return found
 
+    def count(self, query: str, texts: Iterable[str]) -> int:
+        """How many tokens the model reads of some texts with the query. Raises InputError as `scores` does."""
+        return sum(len(self._tokens(query, text).tokens) for text in texts)
+
     def rank(self, query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
         """The texts by how well each answers a query: their numbers, with their scores, the best first.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 from time import monotonic
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ class Steps:
         self._short: deque[tuple[TextPart, Future[Array]]] = deque()
         self._long: deque[tuple[TextPart, Future[Array]]] = deque()
         self._writing = 0
-        self._is_over = False
+        self._is_over = self._is_idle = False
         self._thread = Thread(target=self._run, name="tract-engine", daemon=True)
         self._thread.start()
 
@@ -49,7 +49,8 @@ class Steps:
             if self._is_over:
                 raise RunError("the engine is closed")
             (self._short if len(part.tokens) <= TOGETHER else self._long).append((part, done))
-            self._asked.notify()
+            if self._is_idle or self._is_everybody():  # else there is nothing to do yet for who is woken
+                self._asked.notify()
         return done.result()
 
     def begin(self) -> None:
@@ -73,7 +74,9 @@ class Steps:
     def _run(self) -> None:
         while True:
             with self._asked:
+                self._is_idle = True
                 self._asked.wait_for(lambda: self._short or self._long or self._is_over)
+                self._is_idle = False
                 if self._is_over:
                     for _, done in (*self._short, *self._long):
                         done.set_exception(RunError("the engine is closed"))
@@ -88,10 +91,13 @@ class Steps:
     def _wait_for_others(self) -> None:
         """Give texts that write a moment to ask, so that they are seen together."""
         until = monotonic() + PATIENCE
-        while len(self._short) + len(self._long) < self._writing and not self._is_over:
+        while not self._is_everybody() and not self._is_over:
             left = until - monotonic()
             if left <= 0 or not self._asked.wait(left):
                 return
+
+    def _is_everybody(self) -> bool:
+        return len(self._short) + len(self._long) >= self._writing
 
     def _next_short(self) -> list[tuple[TextPart, Future[Array]]]:
         found: list[tuple[TextPart, Future[Array]]] = []
@@ -112,17 +118,27 @@ class Steps:
                 for one in some:
                     self._step([one])
             return
+        for part, _ in some:
+            if len(part.tokens) > TOGETHER:
+                self._texts.remember(part.text)
         for (_, done), row in zip(some, rows, strict=True):
             done.set_result(np.array(row))
+
+
+class ClosedText(RunError):
+    """Nobody wants a text any more."""
 
 
 class SteppedPast(PagedPast):
     """A past whose tokens are seen together with those of others."""
 
-    def __init__(self, texts: PagedTexts, steps: Steps) -> None:
+    def __init__(self, texts: PagedTexts, steps: Steps, closed: Event | None = None) -> None:
+        """``closed``: is set when nobody wants the text any more; then `extend` raises ClosedText."""
         super().__init__(texts)
-        self._steps = steps
+        self._steps, self._closed = steps, closed
 
     def extend(self, tokens: Sequence[int], *, every: bool = False) -> Array:
         """As the protocol says."""
+        if self._closed is not None and self._closed.is_set():
+            raise ClosedText("the text was closed")
         return self._steps.see(TextPart(self._text, tokens, every))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeGuard, cast, overload
+
+import numpy as np
 
 from tract_core.api.given import checked_path
 from tract_core.api.runnable import Runnable
@@ -23,8 +25,8 @@ from tract_transformers.sampling.steps import whole
 from tract_transformers.templates.template import ChatTemplate
 from tract_transformers.tokenizers.protocol import Tokenizer
 
-Prompt = str | Sequence[Mapping[str, Any]]
-"""A text to go on with; or the turns of a conversation, each with a ``role`` and its ``content``."""
+Prompt = str | Sequence[Mapping[str, Any]] | Sequence[int]
+"""A text to go on with; or the turns of a conversation, each with a ``role`` and its ``content``; or tokens."""
 
 
 @frozen
@@ -84,8 +86,8 @@ class TextModel:
         """What the model writes behind a text, or says in a conversation.
 
         ``prompt``: a text, in which special tokens count as such; or a list of messages, as ``[{"role": "user",
-        "content": "Hello!"}]``, which the model's chat template writes down. ``stream``: return an iterator of pieces
-        of text, whose ``answer`` is all that was written, in place of the answer.
+        "content": "Hello!"}]``, which the model's chat template writes down; or tokens, as they are. ``stream``: return
+        an iterator of pieces of text, whose ``answer`` is all that was written, in place of the answer.
 
         Further parameters, and what they are unless given: ``max_tokens`` (256), where the answer ends at the latest.
         ``temperature`` (0.8): 0 takes the likeliest token each time. ``top_k`` (40): draw from so many; 0 for all.
@@ -93,7 +95,8 @@ class TextModel:
         is less than this times as likely as the likeliest. ``repetition_penalty`` (1), of what is in the prompt or the
         answer; ``presence_penalty`` (0), ``frequency_penalty`` (0), of what is in the answer. ``seed`` (a fresh one):
         the same seed gives the same answer. ``stop`` (none): texts, or one, at which the answer ends, without them.
-        ``logprobs`` (none): log-probabilities of each token, and of so many of the likeliest ones.
+        ``logprobs`` (none): log-probabilities of each token, and of so many of the likeliest ones. ``special``
+        (``False``): special tokens that the model writes are spelled out in the text, but for those that end it.
 
         What the answer looks like (anything; one of these): ``schema``, of JSON, as a dictionary or a text;
         ``grammar``, in the words of the package ``llguidance``; ``regex``, an expression for the whole answer.
@@ -163,20 +166,23 @@ class TextModel:
             found = self.tokenizer.encode(prompt, special=True)
             begin = list(self.tokenizer.begin)
             tokens = found if begin and found[: len(begin)] == begin else begin + found
+        elif _are_tokens(prompt):
+            tokens = _checked_tokens(prompt, self.tokenizer.size)
         else:
-            tokens = self.tokenizer.encode(self.conversation(prompt), special=True)
+            tokens = self.tokenizer.encode(self.conversation(cast("Sequence[Mapping[str, Any]]", prompt)), special=True)
         if self.context is not None and len(tokens) >= self.context:
             raise InputError(f"the prompt has {len(tokens)} tokens, and the model's context is {self.context}")
         return tokens
 
-    def conversation(self, messages: Sequence[Mapping[str, Any]]) -> str:
+    def conversation(self, messages: Sequence[Mapping[str, Any]], **variables: Any) -> str:
         """What the chat template writes for a conversation, up to where the model's answer begins.
 
-        Raises InputError where the model has none, and where messages are none.
+        ``variables``: others that the template reads, as ``tools``. Raises InputError where the model has no template,
+        and where messages are none.
         """
         if self.template is None:
             raise InputError("the model has no chat template", hint="give the prompt as one text")
-        return self.template.render(messages, self.tokenizer.names)
+        return self.template.render(messages, self.tokenizer.names, **variables)
 
     def past(self) -> Past:
         """A past without a token, for whoever asks the model for logits."""
@@ -188,6 +194,21 @@ class TextModel:
 
     def __repr__(self) -> str:
         return f"TextModel({self.tokenizer!r}, on {self.runnable.runtime.name()})"
+
+
+def _are_tokens(prompt: object) -> TypeGuard[Sequence[int]]:
+    """Whether a prompt is a list of tokens; an empty one is none."""
+    if not isinstance(prompt, (list, tuple)) or not prompt:
+        return False
+    return isinstance(cast("Sequence[object]", prompt)[0], (int, np.integer))
+
+
+def _checked_tokens(prompt: Sequence[int], size: int) -> list[int]:
+    """A prompt that is given as tokens, of which there are ``size``. Raises InputError for what is no token."""
+    for one in prompt:
+        if type(one) is bool or not isinstance(one, (int, np.integer)) or not 0 <= one < size:  # pyright: ignore[reportUnnecessaryIsInstance]: of users
+            raise InputError(f"the prompt holds {one!r:.80}, wanted tokens from 0 to {size - 1}")
+    return [int(one) for one in prompt]
 
 
 def _look_up(draft: object) -> LookUp | None:

@@ -24,7 +24,8 @@ class Wishes:
 
     ``max_tokens``: where it ends at the latest. ``stops``: texts at which it ends. ``logprobs``: of how many of the
     likeliest tokens log-probabilities are kept; ``None`` for none at all. ``chunk``: see `CHUNK`. ``grammar``: what the
-    answer has to look like. ``draft_tokens``: how many a draft proposes at once.
+    answer has to look like. ``draft_tokens``: how many a draft proposes at once. ``special``: whether special tokens
+    are spelled out.
     """
 
     sampler: Sampler
@@ -35,6 +36,7 @@ class Wishes:
     chunk: int = CHUNK
     grammar: Grammar | None = None
     draft_tokens: int = 0
+    special: bool = False
 
 
 class Writing(Iterator[str]):
@@ -68,7 +70,7 @@ class Writing(Iterator[str]):
         self._prompt_tokens = encoded or len(self._prompt)
         self._wishes = wishes
         self._done = done
-        self._decoder = StreamingDecoder(tokenizer)
+        self._decoder = StreamingDecoder(tokenizer, wishes.special)
         self._stops = Stops(wishes.stops)
         self._source = _source(past, tokenizer, self._prompt, wishes, draft)
         self._tokens: list[int] = []
@@ -98,6 +100,7 @@ class Writing(Iterator[str]):
             logprobs=None if self._wishes.logprobs is None else tuple(self._chances),
             prompt_seconds=self._seconds[0],
             answer_seconds=self._seconds[1],
+            cached_tokens=self._source.recalled,
         )
 
     def close(self) -> None:

@@ -94,6 +94,12 @@ class PagedTexts:
         with self._lock:
             return text.fork()
 
+    def remember(self, text: Text) -> None:
+        """A text goes on, and others that begin the same find what its whole pages have."""
+        with self._lock:
+            whole = len(text.tokens) // self.pages.size
+            self.memory.keep(text.tokens[: whole * self.pages.size], text.pages[:whole])
+
     def close(self, text: Text) -> None:
         """A text is over; what it had is remembered."""
         with self._lock:

@@ -1,0 +1,1 @@
+"""Models of texts, by the OpenAI interface: conversations, texts, vectors, ranks."""

@@ -1,0 +1,19 @@
+"""How a model keeps its state."""
+
+from __future__ import annotations
+
+from tract_serve.models.recipe import Recipe
+from tract_serve.models.trying import Told
+from tract_serve.repository.config import ModelConfig
+from tract_serve.sequences.carrying import Carrying
+from tract_serve.sequences.sequenced import Sequenced
+from tract_serve.sequences.stateful import Stateful
+from tract_serve.settings import Settings
+
+
+def sequenced(
+    name: str, version: str, recipe: Recipe, config: ModelConfig, told: Told, *, settings: Settings
+) -> Sequenced:
+    """A model with state, as its configuration says, or as its operators keep it. Raises ModelError."""
+    kind = Carrying if config.has_state else Stateful
+    return kind(name, version, recipe, config, told, settings=settings)

@@ -1,0 +1,117 @@
+"""Where states of sequences are kept, so that they go on after a restart, or on another replica."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, Protocol
+
+from tract_core.digests import digest_of
+from tract_core.errors import InputError, TractError
+from tract_core.frozen import frozen
+from tract_serve.errors import BadRequest
+from tract_serve.sequences.signing import Head, Signer, check_belongs
+from tract_serve.settings import Limits, Settings
+
+
+class NotStored(TractError):
+    """A state is not in the store, and why: it is full, gone, or not reached. The sequence goes on in memory."""
+
+
+class Place(Protocol):
+    """Where bytes are kept by name: a folder, or a database. Called by threads; names are digits of base 16."""
+
+    def put(self, name: str, content: bytes) -> None:
+        """Keep it, whole or not at all, in the place of what has that name. Raises NotStored."""
+        ...
+
+    def get(self, name: str) -> bytes | None:
+        """What has that name; ``None`` where there is nothing. Raises NotStored."""
+        ...
+
+    def tag(self, name: str) -> object:
+        """What is another one after each `put`; ``None`` where there is nothing. Raises NotStored."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Leave it, if it is there. Raises NotStored."""
+        ...
+
+
+@frozen
+class Found:
+    """A state that was kept: the pickle of it, how many turns are done, and the tag that it has."""
+
+    state: bytes
+    turns: int
+    tag: object
+
+
+class Store:
+    """Signed states of sequences in a place. Called by threads."""
+
+    def __init__(self, place: Place, signer: Signer, limits: Limits) -> None:
+        self._place, self._signer, self._limits = place, signer, limits
+
+    def put(self, head: Head, state: bytes) -> object:
+        """Keep a state. Returns its tag. Raises NotStored."""
+        most = self._limits.sequence_bytes
+        if len(state) > most:
+            problem = f"the state has {len(state)} bytes, at most {most} are kept"
+            raise NotStored(problem, hint="start the server with --serve-limit sequence_bytes=...")
+        name = _name(head)
+        self._place.put(name, self._signer.signed(head, state))
+        return self._place.tag(name)
+
+    def get(self, head: Head) -> Found | None:
+        """The state of a sequence; ``None`` where none is kept. Raises NotStored, BadRequest where it is not taken."""
+        name = _name(head)
+        tag = self._place.tag(name)
+        content = None if tag is None else self._place.get(name)
+        if content is None:
+            return None
+        try:
+            found, state = self._signer.read(content)
+            check_belongs(found, head)
+        except BadRequest as error:
+            error.where = f"{error.where or f'model {head.model!r}'}, {head.sequence[:100]!r}"
+            raise
+        return Found(state, found.turns, tag)
+
+    def tag(self, head: Head) -> object:
+        """What is another one each time the state of the sequence is kept. Raises NotStored."""
+        return self._place.tag(_name(head))
+
+    def remove(self, head: Head) -> None:
+        """Leave the state of a sequence. Raises NotStored."""
+        self._place.remove(_name(head))
+
+
+def _name(head: Head) -> str:
+    return digest_of("sequence", head.model, head.version, head.sequence)
+
+
+REDIS: Final = ("redis://", "rediss://", "unix://")
+"""How the address of a database begins."""
+
+
+def store_of(settings: Settings) -> Store | None:
+    """The store that settings name. Raises InputError where it cannot be used, or has no key."""
+    if settings.store is None:
+        return None
+    if settings.store_key is None:
+        hint = "--store-key FILE; head -c 32 /dev/urandom > FILE makes one"
+        raise InputError("a store needs a key that states are signed with", where=settings.store, hint=hint)
+    return _store(settings.store, settings.store_key, settings.limits)
+
+
+@cache
+def _store(address: str, key: str, limits: Limits) -> Store:
+    """One for all models of a server."""
+    signer = Signer.of_file(key)
+    if address.startswith(REDIS):
+        from tract_serve.sequences.redis import RedisPlace
+
+        return Store(RedisPlace(address, limits), signer, limits)
+    from tract_serve.sequences.folder import FolderPlace
+
+    return Store(FolderPlace(address, limits), signer, limits)
