@@ -1,7 +1,7 @@
 """A server, beside ONNX Runtime in the same server: ``python bench/bench_serve.py [--rounds 5] [--seconds 1]``
 
 A policy of 64-256-256-8 and MobileNetV2 at 224x224, one thread each, over HTTP and gRPC, by clients of the package
-``tritonclient``: one of them, and eight at once, in threads of a process of their own. Models are asked in turn, a short
+``tritonclient``: one of them, and eight at once, in threads of one process. Models are asked in turn, a short
 round each. Prints medians over rounds: of the time of a request in milliseconds (p50, p99), of requests a second, and
 the ratios of ONNX Runtime's to ours. ``direct`` is `Runnable.run`, without a server. Outputs are compared first.
 """
@@ -52,7 +52,7 @@ def serve(folder: Path) -> None:
     """The server, in which ONNX Runtime is one more kind of model."""
     import tract_serve
     from tract_serve.models import kinds
-    from tract_serve.models.recipe import Recipe
+    from tract_serve.models.recipe import ServingRecipe
     from tract_serve.models.served import Served
     from tract_serve.models.trying import tried
 
@@ -71,7 +71,7 @@ def serve(folder: Path) -> None:
             return self.session.run(None, dict(zip(names, inputs, strict=True)))
 
     def session(name: str, version: str, path: Path, config: Any, settings: Any) -> Any:
-        recipe = Recipe(str(path), threads=1)
+        recipe = ServingRecipe(str(path), threads=1)
         made = Session(name, version, recipe, config, tried(recipe, 600.0))
         made.warm_up()
         return made

@@ -19,7 +19,7 @@ import openai
 import pytest
 from chat_models import loaded, parameters, put_text
 from servers import Running, serving
-from tract_serve.chat.turns import Client, Places, Turns
+from tract_serve.chat.turns import Client, FairTurns, Places
 from tract_serve.errors import Busy, TooLate, TooMany
 
 A, B, C = (Client(name) for name in "abc")
@@ -33,13 +33,13 @@ def order_of(places: Places, asked: list[Client]) -> list[int]:
     """The order in which requests begin that all come at once, each of which takes a moment."""
     begun: list[int] = []
 
-    async def one(turns: Turns, number: int) -> None:
+    async def one(turns: FairTurns, number: int) -> None:
         async with turns.of(asked[number]):
             begun.append(number)
             await asyncio.sleep(0.001)
 
     async def all_of_them() -> None:
-        turns = Turns("m", places)
+        turns = FairTurns("m", places)
         await asyncio.gather(*[one(turns, number) for number in range(len(asked))])
         assert (turns.running, turns.waiting) == (0, 0)
         assert not turns._lines  # nobody is remembered
@@ -64,7 +64,7 @@ def test_users_of_a_host_take_turns_within_its_share() -> None:
 
 def test_who_has_nothing_under_way_has_spare_places() -> None:
     async def check() -> None:
-        turns = Turns("m", Places(2, spare=2))
+        turns = FairTurns("m", Places(2, spare=2))
         async with turns.of(A), turns.of(A):
             third = asyncio.ensure_future(_held(turns, A))
             other = asyncio.ensure_future(_held(turns, Client("a", "user")))
@@ -78,14 +78,14 @@ def test_who_has_nothing_under_way_has_spare_places() -> None:
     asyncio.run(check())
 
 
-async def _held(turns: Turns, client: Client, seconds: float = 0.0) -> None:
+async def _held(turns: FairTurns, client: Client, seconds: float = 0.0) -> None:
     async with turns.of(client):
         await asyncio.sleep(seconds)
 
 
 def test_too_many_are_refused() -> None:
     async def check() -> None:
-        turns = Turns("m", Places(1, waiting=3, of_one=2))
+        turns = FairTurns("m", Places(1, waiting=3, of_one=2))
         tasks = [asyncio.ensure_future(_held(turns, client, 0.05)) for client in (A, A, B, C)]
         await asyncio.sleep(0)
         with pytest.raises(TooMany, match="2 requests of this client wait or are under way"):
@@ -103,7 +103,7 @@ def test_too_many_are_refused() -> None:
 
 def test_who_leaves_gives_back_a_place() -> None:
     async def check() -> None:
-        turns = Turns("m", Places(1))
+        turns = FairTurns("m", Places(1))
         first = asyncio.ensure_future(_held(turns, A, 60))
         second = asyncio.ensure_future(_held(turns, A, 60))
         third = asyncio.ensure_future(_held(turns, B))
@@ -120,7 +120,7 @@ def test_who_leaves_gives_back_a_place() -> None:
 
 def test_who_leaves_when_its_turn_comes_gives_back_a_place() -> None:
     async def check() -> None:
-        turns = Turns("m", Places(1))
+        turns = FairTurns("m", Places(1))
         first = asyncio.ensure_future(_held(turns, A))
         second = asyncio.ensure_future(_held(turns, A, 60))
         while not first.done():
@@ -133,7 +133,7 @@ def test_who_leaves_when_its_turn_comes_gives_back_a_place() -> None:
 
 def test_who_waits_too_long_is_told() -> None:
     async def check() -> None:
-        turns = Turns("m", Places(1, timeout_s=0.02))
+        turns = FairTurns("m", Places(1, timeout_s=0.02))
         first = asyncio.ensure_future(_held(turns, A, 0.1))
         await asyncio.sleep(0)
         with pytest.raises(TooLate, match=r"it waited for 0\.02 seconds, and was not begun"):

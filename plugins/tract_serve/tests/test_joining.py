@@ -13,10 +13,10 @@ from servers import identity, network, put, sum_and_difference
 from tract_serve.batching.joining import RowsJoined
 from tract_serve.batching.ragged import RaggedJoined, tried
 from tract_serve.models.ports import Signature
-from tract_serve.models.recipe import Recipe
-from tract_serve.models.rows import Rows, rows_of
+from tract_serve.models.recipe import ServingRecipe
+from tract_serve.models.rows import RowAxes, rows_of
 from tract_serve.models.served import Served
-from tract_serve.models.trying import Told
+from tract_serve.models.trying import Tried
 from tract_serve.repository.config import ModelConfig
 
 import tract_core as tract
@@ -55,15 +55,15 @@ def masked_sum() -> Any:
 @pytest.mark.parametrize(
     ("model", "wanted"),
     [
-        (identity(), Rows("N", (0,), (0,))),
-        (sum_and_difference(), Rows("N", (0, 0), (0, 0))),
-        (identity(sizes=(4, "N")), Rows("N", (1,), (1,))),
-        (reduced(1), Rows("N", (0,), (0,))),
-        (reduced(0), Rows("S", (1,), (0,))),
-        (masked_sum(), Rows("N", (0, 0), (0, 0))),
+        (identity(), RowAxes("N", (0,), (0,))),
+        (sum_and_difference(), RowAxes("N", (0, 0), (0, 0))),
+        (identity(sizes=(4, "N")), RowAxes("N", (1,), (1,))),
+        (reduced(1), RowAxes("N", (0,), (0,))),
+        (reduced(0), RowAxes("S", (1,), (0,))),
+        (masked_sum(), RowAxes("N", (0, 0), (0, 0))),
     ],
 )
-def test_rows_are_found(model: Any, wanted: Rows) -> None:
+def test_rows_are_found(model: Any, wanted: RowAxes) -> None:
     assert rows_of(loaded(model).typed) == wanted
 
 
@@ -77,7 +77,7 @@ def test_what_mixes_rows_has_none() -> None:
 
 
 def test_joined_along_an_axis_that_is_not_the_first() -> None:
-    joining = RowsJoined(Rows("N", (1,), (1,)))
+    joining = RowsJoined(RowAxes("N", (1,), (1,)))
     requests = [[np.arange(6.0).reshape(3, 2)], [np.arange(3.0).reshape(3, 1)]]
     (whole,) = joining.joined(requests)
     assert whole.shape == (3, 3)
@@ -89,7 +89,7 @@ def test_joined_along_an_axis_that_is_not_the_first() -> None:
 def ragged(model: Any, names: list[str]) -> tuple[RaggedJoined, Signature, tract.Runnable]:
     typed = loaded(model)
     rows = rows_of(typed.typed)
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, RowAxes)
     runnable = typed.into_runnable()
     signature = Signature.of(runnable)
     return RaggedJoined(rows, signature, names), signature, runnable
@@ -124,13 +124,13 @@ def test_a_model_that_does_not_know_lengths_is_refused(tmp_path: Path) -> None:
     onnx.save(model, path)
     config = ModelConfig.of_text('input { name: "x" allow_ragged_batch: true }', "config")
     rows = rows_of(tract.load(path).typed)
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, RowAxes)
     with pytest.raises(ModelError, match="y of a request that was filled up is not what it is alone"):
-        Served("mean", "1", Recipe(str(path)), config, Told(rows))
+        Served("mean", "1", ServingRecipe(str(path)), config, Tried(rows))
 
 
 def test_what_cannot_be_joined_and_is_asked_for_is_refused(tmp_path: Path) -> None:
     path = put(tmp_path, "fixed", identity(sizes=(2, 3))) / "1" / "model.onnx"
     config = ModelConfig.of_text("dynamic_batching { }", "config")
     with pytest.raises(ModelError, match="requests cannot be joined: no size of all inputs is one symbol"):
-        Served("fixed", "1", Recipe(str(path)), config, Told(None, "no size of all inputs is one symbol"))
+        Served("fixed", "1", ServingRecipe(str(path)), config, Tried(None, "no size of all inputs is one symbol"))

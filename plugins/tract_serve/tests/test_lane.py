@@ -13,16 +13,16 @@ from tract_serve.batching.joining import RowsJoined
 from tract_serve.batching.lane import QUICK_S, Lane
 from tract_serve.batching.policy import WaitingPolicy
 from tract_serve.errors import BadRequest, Busy, TooLate
-from tract_serve.models.rows import Rows
+from tract_serve.models.rows import RowAxes
 from tract_serve.models.statistics import Statistics
 
 from tract_core.errors import RunError
 
 Array = np.ndarray[Any, Any]
-ROWS = RowsJoined(Rows("N", (0,), (0,)))
+ROWS = RowsJoined(RowAxes("N", (0,), (0,)))
 
 
-class Model:
+class ServedModel:
     """Doubles its input. ``gate``: opened, it runs; ``runs``: the number of rows of each run, in order."""
 
     def __init__(self, *, is_open: bool = True) -> None:
@@ -43,7 +43,7 @@ class Model:
         return [inputs[0] * 2]
 
 
-def lane(model: Model, *, joins: bool = True, **policy: Any) -> Lane:
+def lane(model: ServedModel, *, joins: bool = True, **policy: Any) -> Lane:
     return Lane("double", model, ROWS if joins else None, WaitingPolicy(**policy), Statistics())
 
 
@@ -55,7 +55,7 @@ def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return asyncio.run(asyncio.wait_for(work(), 30))
 
 
-async def begun(model: Model) -> None:
+async def begun(model: ServedModel) -> None:
     while not model.begun.is_set():
         await asyncio.sleep(0.001)
 
@@ -66,7 +66,7 @@ async def queued(found: Lane, count: int) -> None:
 
 
 def test_what_comes_while_a_run_is_under_way_is_one_run() -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
 
     async def work() -> None:
         found = lane(model)
@@ -84,7 +84,7 @@ def test_what_comes_while_a_run_is_under_way_is_one_run() -> None:
 
 
 def test_no_run_has_more_rows_than_the_policy_allows() -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
 
     async def work() -> None:
         found = lane(model, most_rows=4)
@@ -101,7 +101,7 @@ def test_no_run_has_more_rows_than_the_policy_allows() -> None:
 
 @pytest.mark.parametrize(("joins", "shape"), [(False, (1, 3)), (True, (1, 4)), (True, (0, 3))])
 def test_requests_that_do_not_go_together_run_alone(joins: bool, shape: tuple[int, ...]) -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
 
     async def work() -> None:
         found = lane(model, joins=joins)
@@ -119,7 +119,7 @@ def test_requests_that_do_not_go_together_run_alone(joins: bool, shape: tuple[in
 
 
 def test_a_request_that_fails_harms_none_that_it_was_joined_with() -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
 
     async def work() -> None:
         found = lane(model)
@@ -137,7 +137,7 @@ def test_a_request_that_fails_harms_none_that_it_was_joined_with() -> None:
 
 
 def test_runs_that_are_quick_stay_in_the_thread_that_asks() -> None:
-    model = Model()
+    model = ServedModel()
 
     async def work() -> None:
         found = lane(model)
@@ -149,7 +149,7 @@ def test_runs_that_are_quick_stay_in_the_thread_that_asks() -> None:
 
 
 def test_a_shape_that_is_not_known_runs_elsewhere() -> None:
-    model = Model()
+    model = ServedModel()
 
     async def work() -> None:
         await lane(model).infer(row(1))
@@ -159,7 +159,7 @@ def test_a_shape_that_is_not_known_runs_elsewhere() -> None:
 
 
 def test_too_many_that_wait_are_refused() -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
 
     async def work() -> None:
         found = lane(model, most_waiting=2)
@@ -178,7 +178,7 @@ def test_too_many_that_wait_are_refused() -> None:
 
 
 def test_who_waits_too_long_is_told_so_and_not_run() -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
 
     async def work() -> None:
         found = lane(model)
@@ -195,7 +195,7 @@ def test_who_waits_too_long_is_told_so_and_not_run() -> None:
 
 
 def test_who_leaves_is_not_run() -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
 
     async def work() -> Statistics:
         told = Statistics()
@@ -216,7 +216,7 @@ def test_who_leaves_is_not_run() -> None:
 
 
 def test_priorities_go_first_and_are_refused_where_there_are_none() -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
     order: list[int] = []
 
     async def work() -> None:
@@ -242,7 +242,7 @@ def test_priorities_go_first_and_are_refused_where_there_are_none() -> None:
 
 
 def test_nobody_who_is_alone_waits_for_more() -> None:
-    model = Model()
+    model = ServedModel()
 
     async def work() -> None:
         found = lane(model, delay_s=10.0)
@@ -254,7 +254,7 @@ def test_nobody_who_is_alone_waits_for_more() -> None:
 
 
 def test_where_several_ask_at_once_a_run_waits_for_more() -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
 
     async def work() -> None:
         found = lane(model, delay_s=0.3, most_rows=4)
@@ -275,7 +275,7 @@ def test_where_several_ask_at_once_a_run_waits_for_more() -> None:
 
 
 def test_instances_run_at_the_same_time() -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
 
     async def work() -> None:
         found = lane(model, joins=False, instances=2)
@@ -290,7 +290,7 @@ def test_instances_run_at_the_same_time() -> None:
 
 
 def test_what_is_counted() -> None:
-    model = Model(is_open=False)
+    model = ServedModel(is_open=False)
     told = Statistics()
 
     async def work() -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from tract_serve.errors import BadRequest, Busy, TooLarge
+from tract_serve.errors import BadRequest, Busy, RequestTooLarge
 from tract_serve.grpc.incoming import Incoming
 from tract_serve.http.exchange import SHORT, json_of, unfolded
 from tract_serve.messages import message
-from tract_serve.serving import Room
+from tract_serve.serving import RequestRoom
 from tract_serve.settings import Limits
 from tract_serve.tensors.contents import TEXTS, from_bytes, from_json
 
@@ -91,7 +91,7 @@ import sys
 from pathlib import Path
 from tract_serve.grpc.incoming import Incoming, read_as
 from tract_serve.grpc.infer import _inputs
-from tract_serve.serving import Holding, Room
+from tract_serve.serving import Holding, RequestRoom
 from tract_serve.settings import Limits
 content = Path(sys.argv[1]).read_bytes()
 
@@ -102,7 +102,7 @@ def most():
 read_as("ModelInferRequest", b"")
 before = most()
 request = read_as("ModelInferRequest", content)
-_inputs(None, request, Holding(Room(1 << 40)))
+_inputs(None, request, Holding(RequestRoom(1 << 40)))
 grown = (most() - before) << 10
 print(grown, Incoming(Limits()).cost(content))
 """
@@ -150,7 +150,7 @@ def test_what_is_no_message_has_no_cost(content: bytes) -> None:
 
 
 def test_room_is_taken_and_given_back() -> None:
-    room = Room(80 << 20)
+    room = RequestRoom(80 << 20)
     room.take(60 << 20)
     assert room.taken == 60 << 20
     with pytest.raises(Busy, match="the requests that are open take 62914560 bytes, and 20971520 more are too many"):
@@ -162,7 +162,7 @@ def test_room_is_taken_and_given_back() -> None:
         room.take(2 << 20)
     with pytest.raises(Busy):
         room.take(1 << 20, held=1 << 20)
-    with pytest.raises(TooLarge, match="bodies_bytes"):
+    with pytest.raises(RequestTooLarge, match="bodies_bytes"):
         room.take(71 << 20)
     room.take_anyway(10 << 20)
     with pytest.raises(Busy):

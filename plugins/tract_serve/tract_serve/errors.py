@@ -58,7 +58,7 @@ class TooSlow(Refusal):
     status = 408
 
 
-class TooLarge(Refusal):
+class RequestTooLarge(Refusal):
     """A request is larger than the server takes."""
 
     status = 413

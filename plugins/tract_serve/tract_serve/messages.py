@@ -1,6 +1,6 @@
 """The messages of the protocol, as a table, and the classes that are made of it.
 
-Names and numbers are those of ``grpc_predict_v2.proto`` of the Open Inference Protocol, and, of its extensions, those of
+Names and numbers are those of ``grpc_predict_v2.proto`` of the Open Inference Protocol, and, of its extensions, of
 Triton's ``grpc_service.proto`` and ``model_config.proto``. They lie in a pool of their own, so that a client's modules
 for the same protocol can be imported in the same process.
 

@@ -13,7 +13,7 @@ from tract_core.data import DatumType
 from tract_core.errors import InputError
 from tract_core.importing import imported
 from tract_serve.models.ports import Port, Signature
-from tract_serve.models.recipe import Recipe, prepared
+from tract_serve.models.recipe import ServingRecipe, prepared
 
 
 def save_model(path: str | Path, model_path: str | Path, *, by_name: bool | None = None, **given: Any) -> None:
@@ -60,7 +60,7 @@ class Predictor:
     def __init__(
         self, path: str, inputs: Mapping[str, str] | None = None, runtime: str = "default", threads: int | None = None
     ) -> None:
-        self._model = prepared(Recipe(path, None, tuple((inputs or {}).items()), (), runtime, threads))
+        self._model = prepared(ServingRecipe(path, None, tuple((inputs or {}).items()), (), runtime, threads))
         self.signature = Signature.of(self._model)
 
     def predict(self, model_input: Any) -> Any:

@@ -8,8 +8,8 @@ from threading import Lock
 from typing import Final
 
 from tract_core.version import version
-from tract_serve.errors import BadRequest, Busy, Forbidden, NotFound, TooLarge
-from tract_serve.models.kinds import Model
+from tract_serve.errors import BadRequest, Busy, Forbidden, NotFound, RequestTooLarge
+from tract_serve.models.kinds import ServedModel
 from tract_serve.models.served import Served
 from tract_serve.repository.repository import Repository
 from tract_serve.sequences.store import store_of
@@ -41,7 +41,7 @@ SMALL: Final = 1 << 20
 """Bytes of a request that finds room where large ones find none any more."""
 
 
-class Room:
+class RequestRoom:
     """Bytes of requests that are read, wait or run, and of answers; no more than the settings allow.
 
     The last eighth is kept for small requests. Used by any thread.
@@ -64,7 +64,7 @@ class Room:
         kept = 0 if held + count <= SMALL else self._most // 8
         if held + count > self._most - kept:
             problem = f"the request takes {held + count} bytes of memory, and all together {self._most - kept} at most"
-            raise TooLarge(problem, hint="send less at once, or start the server with more (bodies_bytes)")
+            raise RequestTooLarge(problem, hint="send less at once, or start the server with more (bodies_bytes)")
         with self._lock:
             if count <= self._left - kept:
                 self._left -= count
@@ -86,7 +86,7 @@ class Room:
 class Holding:
     """What one request holds of the room."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: RequestRoom) -> None:
         self._room = room
         self._taken = 0
 
@@ -113,7 +113,7 @@ class Serving:
         """``source``: a repository of models, or one model."""
         self.settings = settings
         self.repository = Repository(source, settings)
-        self.room = Room(settings.limits.bodies_bytes)
+        self.room = RequestRoom(settings.limits.bodies_bytes)
         self.trace_rate = settings.trace_rate
         self.shared_memory = SharedMemory(settings.limits.regions, settings.limits.body_bytes)
 
@@ -137,7 +137,7 @@ class Serving:
 
     def tensors(self, name: str, model_version: str = "") -> Served:
         """The model of that name, which takes tensors. Raises NotFound, Busy, BadRequest for one of another kind."""
-        found: Model = self.repository.model(name, model_version)
+        found: ServedModel = self.repository.model(name, model_version)
         if not isinstance(found, Served):
             hint = "GET /v1/models says what it is, and /v1/chat/completions and the like ask it"
             raise BadRequest("it takes texts, and no tensors", where=f"model {name!r}", hint=hint)
@@ -169,7 +169,7 @@ class Serving:
         """Raises TooLarge where a request has more bytes than are taken."""
         most = self.settings.limits.body_bytes
         if count > most:
-            raise TooLarge(
+            raise RequestTooLarge(
                 f"the request has {count} bytes, at most {most} are taken", hint="start it with --limit body_bytes=..."
             )
 

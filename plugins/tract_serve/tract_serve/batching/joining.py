@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tract_serve.models.rows import Rows
+from tract_serve.models.rows import RowAxes
 
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +35,7 @@ class Joining(Protocol):
 class RowsJoined:
     """Requests whose inputs differ in nothing but the number of rows."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RowAxes) -> None:
         self._inputs, self._outputs = rows.inputs, rows.outputs
 
     @property

@@ -32,7 +32,7 @@ _SHAPES: Final = 256
 
 
 @dataclass(slots=True, order=True)
-class Waiting:
+class WaitingRequest:
     """A request that waits. ``priority``, ``number``: 1 before 2, and then in the order in which they came."""
 
     priority: int
@@ -53,7 +53,7 @@ class Lane:
     def __init__(self, name: str, run: Run, joining: Joining | None, policy: WaitingPolicy, told: Statistics) -> None:
         """``run``: one run of the model, inputs and outputs in order. ``joining``: ``None`` where none are joined."""
         self._name, self._run, self._joining, self._policy, self._told = name, run, joining, policy, told
-        self._waiting: list[Waiting] = []
+        self._waiting: list[WaitingRequest] = []
         self._alive = 0
         self._running = 0
         self._numbers = count()
@@ -105,7 +105,7 @@ class Lane:
         self._told.run(1, self._rows(inputs), (0.0, took, 0.0))
         return outputs
 
-    def _admit(self, inputs: Sequence[Array], priority: int, timeout_s: float | None) -> Waiting:
+    def _admit(self, inputs: Sequence[Array], priority: int, timeout_s: float | None) -> WaitingRequest:
         policy = self._policy
         rank = priority or policy.priority
         if priority and not 0 < priority <= policy.levels:
@@ -122,7 +122,7 @@ class Lane:
             raise self._too_late(patience)
         key = None if self._joining is None else self._joining.key(inputs)
         loop = asyncio.get_running_loop()
-        waiting = Waiting(rank, next(self._numbers), inputs, key, loop.create_future(), perf_counter())
+        waiting = WaitingRequest(rank, next(self._numbers), inputs, key, loop.create_future(), perf_counter())
         heappush(self._waiting, waiting)
         self._alive += 1
         if patience is not None:
@@ -131,18 +131,18 @@ class Lane:
         waiting.result.add_done_callback(lambda done: self._left(waiting) if done.cancelled() else None)
         return waiting
 
-    def _left(self, waiting: Waiting) -> None:
+    def _left(self, waiting: WaitingRequest) -> None:
         """A client has left."""
         self._told.cancelled += 1
         if waiting in self._waiting:
             self._drop(waiting)
 
-    def _drop(self, waiting: Waiting) -> None:
+    def _drop(self, waiting: WaitingRequest) -> None:
         self._waiting = [one for one in self._waiting if one is not waiting]
         heapify(self._waiting)
         self._alive -= 1
 
-    def _give_up(self, waiting: Waiting, patience: float) -> None:
+    def _give_up(self, waiting: WaitingRequest, patience: float) -> None:
         """The time is over in which a request was to begin."""
         if any(one is waiting for one in self._waiting):
             self._drop(waiting)
@@ -181,12 +181,12 @@ class Lane:
         self._timer = None
         self._next()
 
-    def _group(self) -> list[Waiting]:
+    def _group(self) -> list[WaitingRequest]:
         """The first request, and those that can be joined with it."""
         first = heappop(self._waiting)
         group, joining = [first], self._joining
         if joining is not None and first.key is not None:
-            rows, rest = joining.rows(first.inputs), list[Waiting]()
+            rows, rest = joining.rows(first.inputs), list[WaitingRequest]()
             for one in sorted(self._waiting):
                 more = joining.rows(one.inputs) if one.key == first.key else self._policy.most_rows
                 if rows + more > self._policy.most_rows:
@@ -219,7 +219,9 @@ class Lane:
         except Exception as error:  # whoever asked is told, whatever it is
             return error
 
-    def _over(self, group: list[Waiting], done: asyncio.Future[tuple[list[Any], tuple[float, float, float]]]) -> None:
+    def _over(
+        self, group: list[WaitingRequest], done: asyncio.Future[tuple[list[Any], tuple[float, float, float]]]
+    ) -> None:
         """A run has ended: tell whoever waits for it, and begin the next."""
         self._running -= 1
         found, seconds = done.result()

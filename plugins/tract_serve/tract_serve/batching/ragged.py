@@ -14,7 +14,7 @@ import numpy as np
 from tract_core.errors import TractError
 from tract_serve.batching.joining import RowsJoined
 from tract_serve.models.ports import Port, Signature
-from tract_serve.models.rows import Rows
+from tract_serve.models.rows import RowAxes
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +29,7 @@ _TOLERANCE: Final = 1e-4
 class RaggedJoined(RowsJoined):
     """Requests whose inputs differ in the number of rows, and in sizes that are filled up."""
 
-    def __init__(self, rows: Rows, signature: Signature, ragged: Sequence[str]) -> None:
+    def __init__(self, rows: RowAxes, signature: Signature, ragged: Sequence[str]) -> None:
         """``ragged``: the names of the inputs whose sizes are filled up along every axis that may be any, but rows."""
         super().__init__(rows)
         self._filled = [

@@ -27,7 +27,7 @@ PROMPT: Final = "prompt"
 
 
 @frozen
-class Asked:
+class AskedText:
     """An answer that is wanted: the tokens of its ``prompt``, and ``wishes`` as `TextModel.generate` takes them.
 
     ``prompt_number``: which of the request's prompts it is.
@@ -45,7 +45,7 @@ class Asked:
 
 
 @frozen
-class Piece:
+class AnswerPiece:
     """What came of the answer ``number``: a ``text``, with what is told of its tokens; at its end, the ``answer``."""
 
     number: int
@@ -60,11 +60,11 @@ class Answers:
     Of several answers to one prompt, the first one reads it; the others begin when it writes.
     """
 
-    def __init__(self, served: ServedText, asked: Sequence[Asked], client: Client, *, listens: bool) -> None:
+    def __init__(self, served: ServedText, asked: Sequence[AskedText], client: Client, *, listens: bool) -> None:
         """``listens``: whether pieces are wanted, and not the ends alone."""
         self._served, self._client, self._listens = served, client, listens
         self._loop = asyncio.get_running_loop()
-        self._pieces: deque[Piece | BaseException] = deque()
+        self._pieces: deque[AnswerPiece | BaseException] = deque()
         self._news = asyncio.Event()
         self._left = len(asked)
         self._read: dict[int, asyncio.Event] = {}
@@ -77,7 +77,7 @@ class Answers:
         if self._pieces and isinstance(self._pieces[0], BaseException):
             raise self._pieces[0]
 
-    async def news(self) -> list[Piece]:
+    async def news(self) -> list[AnswerPiece]:
         """What has come since the last time, waiting for something; nothing at the end. Raises what was raised."""
         while not self._pieces and self._left:
             self._news.clear()
@@ -87,7 +87,7 @@ class Answers:
         for one in found:
             if isinstance(one, BaseException):
                 raise one
-        return [one for one in found if isinstance(one, Piece)]
+        return [one for one in found if isinstance(one, AnswerPiece)]
 
     async def all(self) -> list[Answer]:
         """The whole answers, in order. Raises what was raised."""
@@ -102,7 +102,7 @@ class Answers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _write(self, number: int, asked: Asked) -> None:
+    async def _write(self, number: int, asked: AskedText) -> None:
         """Write one answer, when it is its turn. What it raises is told where pieces are."""
         read = self._read.get(asked.prompt_number)
         mine = read is None
@@ -120,7 +120,7 @@ class Answers:
             self._left -= 1
             self._wake()
 
-    async def _written(self, number: int, asked: Asked, read: asyncio.Event) -> Piece:
+    async def _written(self, number: int, asked: AskedText, read: asyncio.Event) -> AnswerPiece:
         """The end of an answer, once it is there; its pieces are given meanwhile."""
         ended: asyncio.Future[None] = self._loop.create_future()
         logprobs, told_tokens, is_first = asked.wishes.get("logprobs") is not None, 0, True
@@ -140,7 +140,7 @@ class Answers:
             if logprobs:
                 chances = (text.answer.logprobs or ())[told_tokens:]
                 told_tokens += len(chances)
-            self._call(self._take, Piece(number, piece, chances), read)
+            self._call(self._take, AnswerPiece(number, piece, chances), read)
 
         text = await self._submitted(asked, told)
         self._begun.set()
@@ -148,11 +148,11 @@ class Answers:
             await ended
             answer = text.answer
             self._served.count(answer)
-            return Piece(number, chances=(answer.logprobs or ())[told_tokens:], answer=answer)
+            return AnswerPiece(number, chances=(answer.logprobs or ())[told_tokens:], answer=answer)
         finally:
             text.close()
 
-    async def _submitted(self, asked: Asked, told: Any) -> WrittenText:
+    async def _submitted(self, asked: AskedText, told: Any) -> WrittenText:
         """The text, which is being written. Where nobody waits for it any more, it is closed."""
         submit = self._served.writer.submit
         if asked.is_quick:
@@ -169,11 +169,11 @@ class Answers:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *given)
 
-    def _take(self, piece: Piece, read: asyncio.Event) -> None:
+    def _take(self, piece: AnswerPiece, read: asyncio.Event) -> None:
         read.set()
         self._give(piece)
 
-    def _give(self, piece: Piece | BaseException) -> None:
+    def _give(self, piece: AnswerPiece | BaseException) -> None:
         self._pieces.append(piece)
         self._wake()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from tract_serve.chat.answers import Asked
+from tract_serve.chat.answers import AskedText
 from tract_serve.chat.fields import Fields, shallow
 from tract_serve.chat.forms import form_of, schema_of
 from tract_serve.chat.messages import messages_of
@@ -16,7 +16,7 @@ from tract_serve.chat.running import answered
 from tract_serve.chat.served import ServedText
 from tract_serve.chat.tools import Tools, tools_of
 from tract_serve.chat.wishes import MOST_LIKELIEST, Wished, wished_of
-from tract_serve.http.exchange import Answer, Request
+from tract_serve.http.exchange import Answer, HttpRequest
 
 MOST_TOKENS: Final = 16
 """Of what goes on behind a text, unless somebody says more: as the interface has it."""
@@ -25,7 +25,7 @@ _OWN: Final = ("messages", "tools", "documents", "add_generation_prompt")
 """What no client sets in a template."""
 
 
-async def chat(request: Request) -> Answer:
+async def chat(request: HttpRequest) -> Answer:
     """The next message of a conversation."""
     asked = Fields(await request.json())
     served = wanted(request.serving, asked, ServedText)
@@ -44,7 +44,7 @@ async def chat(request: Request) -> Answer:
     if tools.known and served.family.special:
         wished = replace(wished, generate={**wished.generate, "special": True})
 
-    def read() -> list[Asked]:
+    def read() -> list[AskedText]:
         _prepare(served, wished)
         return asked_in_chat(served, messages, variables, wished)
 
@@ -53,7 +53,7 @@ async def chat(request: Request) -> Answer:
     return await answered(request, served, wished, read, reply)
 
 
-async def completions(request: Request) -> Answer:
+async def completions(request: HttpRequest) -> Answer:
     """What goes on behind a text."""
     asked = Fields(await request.json())
     served = wanted(request.serving, asked, ServedText)
@@ -75,7 +75,7 @@ async def completions(request: Request) -> Answer:
     wished = replace(wished, form=form_of(schema_of(asked), Tools(), served.family))
     echoed = [_text(served, prompt) if echo else "" for prompt in prompts for _ in range(wished.count)]
 
-    def read() -> list[Asked]:
+    def read() -> list[AskedText]:
         _prepare(served, wished)
         return asked_in_texts(served, prompts, wished)
 

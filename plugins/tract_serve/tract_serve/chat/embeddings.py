@@ -19,7 +19,7 @@ from tract_serve.chat.models import wanted
 from tract_serve.chat.running import client_of, while_there
 from tract_serve.chat.served import ServedScores, ServedTexts, ServedVectors
 from tract_serve.chat.turns import Client
-from tract_serve.http.exchange import Answer, Request
+from tract_serve.http.exchange import Answer, HttpRequest
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ TOGETHER: Final = 32
 Vectors = npt.NDArray[np.float32]
 
 
-async def embeddings(request: Request) -> Answer:
+async def embeddings(request: HttpRequest) -> Answer:
     """Vectors of texts."""
     asked = Fields(await request.json())
     served = wanted(request.serving, asked, ServedVectors)
@@ -58,7 +58,7 @@ async def embeddings(request: Request) -> Answer:
     return Answer.of_json({"object": "list", "data": data, "model": served.name, "usage": usage})
 
 
-async def rerank(request: Request) -> Answer:
+async def rerank(request: HttpRequest) -> Answer:
     """Texts by how well they answer a query, as Jina, Cohere and vLLM have it."""
     asked = Fields(await request.json())
     served = wanted(request.serving, asked, ServedScores, ServedVectors)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tract_transformers.generation.text_model import TextModel
 
     from tract_core import Runnable
-    from tract_serve.models.kinds import Model
+    from tract_serve.models.kinds import ServedModel
 
 SHARE: Final = 0.5
 """Of the memory that is free, how much pages of texts may take in all, unless somebody says how many there are."""
@@ -34,7 +34,7 @@ SHARE: Final = 0.5
 _NEEDED: Final = ("tract-gguf", "tract-transformers")
 
 
-def text(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> Model:
+def text(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> ServedModel:
     """A model that writes texts. Raises ModelError where it cannot be made ready."""
     options = TextOptions.of(config)
     recipe = _recipe("text", path, config, options, settings)
@@ -55,7 +55,7 @@ def text(name: str, version: str, path: Path, config: ModelConfig, settings: Set
     )
 
 
-def vectors(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> Model:
+def vectors(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> ServedModel:
     """A model that makes vectors of texts. Raises ModelError where it cannot be made ready."""
     recipe = _recipe("vectors", path, config, TextOptions.of(config), settings)
     model = cast("TextEmbedder", _ready(recipe, settings))
@@ -63,7 +63,7 @@ def vectors(name: str, version: str, path: Path, config: ModelConfig, settings: 
     return ServedVectors(About(name, version, "vectors", model.context, told), _places(config, settings, 1), model)
 
 
-def scores(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> Model:
+def scores(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> ServedModel:
     """A model that scores pairs of texts. Raises ModelError where it cannot be made ready."""
     recipe = _recipe("scores", path, config, TextOptions.of(config), settings)
     model = cast("TextReranker", _ready(recipe, settings))

@@ -8,7 +8,7 @@ from tract_serve.chat.errors import NoSuchModel
 from tract_serve.chat.fields import Fields
 from tract_serve.chat.served import ServedTexts
 from tract_serve.errors import NotFound
-from tract_serve.http.exchange import Answer, Request
+from tract_serve.http.exchange import Answer, HttpRequest
 from tract_serve.serving import Serving
 
 S = TypeVar("S", bound=ServedTexts)
@@ -22,12 +22,12 @@ _DONE_BY = {
 """What asks a model of each kind."""
 
 
-async def models(request: Request) -> Answer:
+async def models(request: HttpRequest) -> Answer:
     """The models of texts that are ready."""
     return Answer.of_json({"object": "list", "data": [one.said() for one in _all(request.serving)]})
 
 
-async def model(request: Request) -> Answer:
+async def model(request: HttpRequest) -> Answer:
     """What there is to know of a model."""
     return Answer.of_json(_named(request.serving, request.parts[0]).said())
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from tract_core.errors import InputError, ModelError
-from tract_serve.chat.answers import Asked
+from tract_serve.chat.answers import AskedText
 from tract_serve.chat.errors import WrongParameter, about
 from tract_serve.chat.fields import Fields, checked, shown
 from tract_serve.chat.served import ServedText
@@ -67,7 +67,7 @@ def asked_in_chat(
     messages: Sequence[Mapping[str, Any]],
     variables: Mapping[str, Any],
     wished: Wished,
-) -> list[Asked]:
+) -> list[AskedText]:
     """The answers that are wanted in a conversation. ``variables``: that the template reads, as ``tools``.
 
     Raises WrongParameter.
@@ -80,7 +80,7 @@ def asked_in_chat(
     return _asked(served, "messages", [tokens], wished)
 
 
-def asked_in_texts(served: ServedText, prompts: Sequence[Prompt], wished: Wished) -> list[Asked]:
+def asked_in_texts(served: ServedText, prompts: Sequence[Prompt], wished: Wished) -> list[AskedText]:
     """The answers that are wanted behind some texts. Raises WrongParameter."""
     found: list[Prompt] = []
     for prompt in prompts:
@@ -93,17 +93,17 @@ def asked_in_texts(served: ServedText, prompts: Sequence[Prompt], wished: Wished
     return _asked(served, "prompt", found, wished)
 
 
-def _asked(served: ServedText, param: str, prompts: Sequence[Prompt], wished: Wished) -> list[Asked]:
+def _asked(served: ServedText, param: str, prompts: Sequence[Prompt], wished: Wished) -> list[AskedText]:
     """So many answers for each prompt."""
     wishes = {**served.wishes, **wished.generate, **({} if wished.form is None else wished.form.wishes)}
-    found: list[Asked] = []
+    found: list[AskedText] = []
     for number, prompt in enumerate(prompts):
         if not prompt:
             raise WrongParameter(param, "is empty, and the model has no token for the beginning of a text")
         most = wished.max_tokens if wished.max_tokens is not None else _room(served, param, len(prompt))
         for answer in range(wished.count):
             seed = {} if wished.seed is None else {"seed": (wished.seed + answer) % (1 << 64)}
-            found.append(Asked(prompt, {**wishes, "max_tokens": most, **seed}, number))
+            found.append(AskedText(prompt, {**wishes, "max_tokens": most, **seed}, number))
     return found
 
 

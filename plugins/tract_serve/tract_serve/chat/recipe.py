@@ -26,7 +26,8 @@ BYTES: Final = "bytes"
 class TextRecipe:
     """``path``: of a file or folder. ``kind``: what is made of it. ``runtime``: its name, with options.
 
-    The others are as in `TextOptions`, with whole paths.
+    ``threads``: of each run. ``exact``, ``cache``, ``adapters``, ``tokenizer``, ``pooling``, ``end``: as in
+    `TextOptions`, with whole paths.
     """
 
     path: str

@@ -7,7 +7,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tract_core.frozen import frozen
-from tract_serve.chat.answers import Asked, Piece
+from tract_serve.chat.answers import AnswerPiece, AskedText
 from tract_serve.chat.calls import CallReader, Read, new_id
 from tract_serve.chat.logprobs import in_chat, in_texts
 from tract_serve.chat.served import ServedText
@@ -29,7 +29,7 @@ class Reply(Protocol):
         """What is sent before the first piece of an answer, if anything: a choice."""
         ...
 
-    def choices(self, piece: Piece) -> Iterator[dict[str, Any]]:
+    def choices(self, piece: AnswerPiece) -> Iterator[dict[str, Any]]:
         """The choices that a piece of an answer is sent as."""
         ...
 
@@ -40,7 +40,10 @@ class Reply(Protocol):
 
 @frozen
 class Named:
-    """What is the same in all that is sent of a request. ``kind``: of object."""
+    """What is the same in all that is sent of a request. ``id``: of the answer; ``kind``: of object.
+
+    ``created``: seconds since 1970; ``model``: its name.
+    """
 
     id: str
     kind: str
@@ -96,7 +99,7 @@ class ChatReply:
         """As the protocol says: who writes."""
         return self._delta(number, {"role": "assistant", "content": ""})
 
-    def choices(self, piece: Piece) -> Iterator[dict[str, Any]]:
+    def choices(self, piece: AnswerPiece) -> Iterator[dict[str, Any]]:
         """As the protocol says."""
         number = piece.number
         reader = self._readers.get(number)
@@ -160,7 +163,7 @@ class TextReply:
         """As the protocol says: the prompt, where that is wanted."""
         return self._choice(number, self._echoed[number]) if self._echoed[number] else None
 
-    def choices(self, piece: Piece) -> Iterator[dict[str, Any]]:
+    def choices(self, piece: AnswerPiece) -> Iterator[dict[str, Any]]:
         """As the protocol says."""
         finish = None if piece.answer is None else _finish(piece.answer)
         yield self._choice(piece.number, piece.text, piece.chances, finish)
@@ -186,7 +189,7 @@ def _finish(answer: Answer, *, calls: bool = False) -> str:
     return "tool_calls" if calls else "stop"
 
 
-def usage_of(asked: Sequence[Asked], answers: Sequence[Answer]) -> dict[str, Any]:
+def usage_of(asked: Sequence[AskedText], answers: Sequence[Answer]) -> dict[str, Any]:
     """The tokens of a request: each prompt counts once."""
     first = {one.prompt_number: answer for one, answer in reversed(list(zip(asked, answers, strict=True)))}
     prompts = sum(one.prompt_tokens for one in first.values())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import orjson
 
 from tract_core.errors import InputError, LimitExceeded, PluginError, TractError
-from tract_serve.chat.answers import Answers, Asked
+from tract_serve.chat.answers import Answers, AskedText
 from tract_serve.chat.errors import WrongParameter, about
 from tract_serve.chat.replies import Reply, usage_of
 from tract_serve.chat.served import ServedText, ServedTexts
@@ -18,7 +18,7 @@ from tract_serve.chat.turns import Client
 from tract_serve.chat.wishes import Wished
 from tract_serve.errors import BadRequest, TooLate, error_object
 from tract_serve.http.exchange import Answer as Sent
-from tract_serve.http.exchange import Request
+from tract_serve.http.exchange import HttpRequest
 from tract_serve.logs import LOGGER
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ T = TypeVar("T")
 EVENTS: Final = b"text/event-stream"
 
 
-def client_of(request: Request, user: str) -> Client:
+def client_of(request: HttpRequest, user: str) -> Client:
     """Who asks: by the token where the server asks for one, else by the address; and who of these it says it is."""
     shown = request.header(b"authorization")
     if request.serving.settings.tokens:
@@ -37,7 +37,7 @@ def client_of(request: Request, user: str) -> Client:
     return Client(request.client, (shown, user))
 
 
-async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
+async def while_there(request: HttpRequest, work: Coroutine[Any, Any, T]) -> T:
     """What some work gives. Where the client leaves meanwhile, it is given up. Raises BadRequest then, and TooLate."""
     working = asyncio.ensure_future(work)
     left = asyncio.ensure_future(request.left())
@@ -66,7 +66,7 @@ async def read(served: ServedTexts, client: Client, function: Callable[[], T]) -
 
 
 async def answered(
-    request: Request, served: ServedText, wished: Wished, asked: Callable[[], list[Asked]], reply: Reply
+    request: HttpRequest, served: ServedText, wished: Wished, asked: Callable[[], list[AskedText]], reply: Reply
 ) -> Sent:
     """The answer to a request. ``asked``: what is wanted, which takes a while to find out."""
     client, limits = client_of(request, wished.user), request.serving.settings.limits
@@ -76,18 +76,18 @@ async def answered(
             "n", f"asks for {wanted} answers to all prompts, at most {limits.waiting_of_one} are given"
         )
     served.turns.check(client, wanted)
-    made = Running(served, client, wished, reply, limits.answer_s)
+    made = RunningAnswer(served, client, wished, reply, limits.answer_s)
     return await while_there(request, made.stream(asked) if wished.streams else made.whole(asked))
 
 
-class Running:
+class RunningAnswer:
     """A request for answers while these are written."""
 
     def __init__(self, served: ServedText, client: Client, wished: Wished, reply: Reply, seconds: float) -> None:
         self.served, self.wished, self.reply, self.seconds = served, wished, reply, seconds
         self._client = client
 
-    async def whole(self, asked: Callable[[], list[Asked]]) -> Sent:
+    async def whole(self, asked: Callable[[], list[AskedText]]) -> Sent:
         """All answers, as JSON."""
         with self.served.request():
             several = await read(self.served, self._client, asked)
@@ -100,7 +100,7 @@ class Running:
                 await answers.close()
             return Sent.of_json({**self.reply.whole(found), "usage": usage_of(several, found)})
 
-    async def stream(self, asked: Callable[[], list[Asked]]) -> Sent:
+    async def stream(self, asked: Callable[[], list[AskedText]]) -> Sent:
         """Events, once the first answer is being written."""
         with ExitStack() as stack:
             stack.enter_context(self.served.request())
@@ -123,7 +123,7 @@ class Running:
 class Events:
     """The events of a request: an iterator of bytes. To be closed in the end, by `aclose`."""
 
-    def __init__(self, running: Running, asked: Sequence[Asked], answers: Answers, stack: ExitStack) -> None:
+    def __init__(self, running: RunningAnswer, asked: Sequence[AskedText], answers: Answers, stack: ExitStack) -> None:
         self._running, self._asked, self._answers, self._stack = running, asked, answers, stack
         self._until = asyncio.get_running_loop().time() + running.seconds
         self._found: dict[int, Answer] = {}

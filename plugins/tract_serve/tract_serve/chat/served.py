@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from tract_core.frozen import frozen
 from tract_serve.chat.families import Family, family_of
 from tract_serve.chat.logprobs import TokenNames
-from tract_serve.chat.turns import Places, Turns
+from tract_serve.chat.turns import FairTurns, Places
 
 if TYPE_CHECKING:
     from tract_transformers.generation.answer import Answer
@@ -66,7 +66,7 @@ class Counted:
 
 @frozen
 class About:
-    """What is said of a model. ``kind``: what it is served as; ``context``: tokens, ``None`` where nobody says.
+    """What is said of a ``version`` of a model. ``kind``: what it is served as; ``context``: tokens, ``None`` where nobody says.
 
     ``told``: how it is computed, by names.
     """
@@ -86,8 +86,8 @@ class ServedTexts:
         self.about, self.name, self.version = about, about.name, about.version
         self.created = int(time())
         self.counted = Counted()
-        self.turns = Turns(about.name, places)
-        self.reading = Turns(about.name, Places(THREADS, 0, places.waiting, places.of_one))
+        self.turns = FairTurns(about.name, places)
+        self.reading = FairTurns(about.name, Places(THREADS, 0, places.waiting, places.of_one))
         """Places for prompts that are looked at."""
         self._threads = ThreadPoolExecutor(THREADS + places.most + places.spare, f"tract-{about.name}")
         self._open = 0

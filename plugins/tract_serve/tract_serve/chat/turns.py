@@ -59,7 +59,7 @@ class _Line(_Share):
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque[asyncio.Future[None]])
 
 
-class Turns:
+class FairTurns:
     """Places for requests. Used by the thread of one event loop."""
 
     def __init__(self, name: str, places: Places) -> None:

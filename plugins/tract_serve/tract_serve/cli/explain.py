@@ -10,9 +10,9 @@ from typing import Any, cast
 import click
 
 from tract_core.errors import TractError
-from tract_serve.models.kinds import Model, made
+from tract_serve.models.kinds import ServedModel, made
 from tract_serve.models.served import Served
-from tract_serve.repository.layout import Found, found_in
+from tract_serve.repository.layout import FoundModel, found_in
 from tract_serve.settings import Settings
 
 
@@ -27,7 +27,7 @@ def print_explanation(source: Path, settings: Settings, *, as_json: bool) -> Non
     click.echo("limits: " + ", ".join(f"{name}={value}" for name, value in asdict(settings.limits).items()))
 
 
-def _explained(found: Found, settings: Settings) -> list[dict[str, Any]]:
+def _explained(found: FoundModel, settings: Settings) -> list[dict[str, Any]]:
     """What there is to know of each version of a model."""
     if found.problem is not None:
         return [{"name": found.name, "path": str(found.folder), "error": str(found.problem)}]
@@ -42,7 +42,7 @@ def _explained(found: Found, settings: Settings) -> list[dict[str, Any]]:
     return told
 
 
-def _of_model(model: Model) -> dict[str, Any]:
+def _of_model(model: ServedModel) -> dict[str, Any]:
     told = dict(model.told())
     if isinstance(model, Served):
         waiting = model.config.waiting(model.found.rows)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from tract_serve.errors import BadRequest, Busy, TooLarge, TooSlow
+from tract_serve.errors import BadRequest, Busy, RequestTooLarge, TooSlow
 from tract_serve.messages import message
 from tract_serve.settings import Limits
 
@@ -77,7 +77,7 @@ class Incoming:
         rest = _without_raw(content)
         if rest > self._limits.json_bytes:
             problem = f"the request has {rest} bytes besides raw_input_contents, at most {self._limits.json_bytes}"
-            raise TooLarge(
+            raise RequestTooLarge(
                 problem, hint="send tensors as raw_input_contents, or start the server with more (json_bytes)"
             )
         return COPIES * (len(content) - rest) + UNFOLDED * rest
@@ -109,7 +109,7 @@ def _without_raw(content: bytes) -> int:
         if at > len(content):
             raise BadRequest("what came is no message of the protocol (ModelInferRequest)")
         if count > MOST_FIELDS:
-            raise TooLarge(f"the request has more than {MOST_FIELDS} parts")
+            raise RequestTooLarge(f"the request has more than {MOST_FIELDS} parts")
         rest += at - begun if key >> 3 != _RAW else 0
     return rest
 

@@ -22,6 +22,7 @@ from tract_serve.texts import shown
 
 if TYPE_CHECKING:
     from tract_serve.models.ports import Port
+    from tract_serve.models.served import Wish
     from tract_serve.tracing import Trace
 
 Array = np.ndarray[Any, Any]
@@ -42,6 +43,9 @@ _CONTENTS: Final[dict[DatumType, str]] = {
 }
 """The field of typed contents that holds elements of a type. Halves have none: they come as bytes alone."""
 
+SHORT: Final = 1 << 18
+"""Bytes of outputs that are written where they are, and not in a thread of their own."""
+
 _CHOICES: Final[dict[type, str]] = {bool: "bool_param", int: "int64_param", str: "string_param"}
 """The field of a parameter of an answer."""
 
@@ -54,20 +58,18 @@ async def inferred(
     ``holding``: of the request, whose own bytes it has already. ``trace``: of the request, where it is traced.
     """
     served = serving.tensors(request.model_name, request.model_version)
+    wish = wish_of(_plain(request.parameters), seconds, trace)
     with served.held():
-        return await _answered(serving, served, request, seconds, holding, trace)
+        return await _answered(serving, served, request, wish, holding)
 
 
-async def _answered(
-    serving: Serving, served: Served, request: Any, seconds: float | None, holding: Holding, trace: Trace | None
-) -> Any:
+async def _answered(serving: Serving, served: Served, request: Any, wish: Wish, holding: Holding) -> Any:
     numbers = served.signature.chosen([one.name for one in request.outputs] or None)
     wanted = {one.name: _plain(one.parameters) for one in request.outputs}
     if len(wanted) < len(request.outputs):
         raise BadRequest("an output is asked for twice")
     is_long = any(one.HasField("contents") or one.datatype == "BYTES" for one in request.inputs)
     given = await apart(is_long, _inputs, serving, request, holding)
-    wish = wish_of(_plain(request.parameters), seconds, trace)
     outputs = await served.infer(given, wish)
     answer = message("ModelInferResponse")(model_name=served.name, model_version=served.version, id=request.id)
     size = sum(outputs[number].nbytes for number in numbers)
@@ -75,9 +77,7 @@ async def _answered(
         problem = f"the outputs have {size} bytes, at most {serving.settings.limits.response_bytes} are sent"
         raise BadRequest(problem, hint="ask for fewer outputs, or for less at once")
     holding.anyway(2 * size)
-    for number in numbers:
-        port = served.signature.outputs[number]
-        _add_output(serving, answer, port, outputs[number], wanted.get(port.name, {}))
+    await apart(size > SHORT, _add_outputs, serving, answer, served, outputs, wanted)
     for name, value in wish.told.items():
         setattr(answer.parameters[name], _CHOICES[type(value)], value)
     return answer
@@ -136,6 +136,14 @@ def _typed(kind: DatumType, shape: tuple[int, ...], contents: Any, where: str) -
         if min(elements) < least or max(elements) > most:
             raise BadRequest(f"{field} holds numbers outside {least} to {most}, which it has", where=where)
     return np.array(elements, kind.numpy).reshape(shape)
+
+
+def _add_outputs(
+    serving: Serving, answer: Any, served: Served, outputs: Sequence[Array], wanted: Mapping[str, Mapping[str, Any]]
+) -> None:
+    for number in served.signature.chosen([*wanted] or None):
+        port = served.signature.outputs[number]
+        _add_output(serving, answer, port, outputs[number], wanted.get(port.name, {}))
 
 
 def _add_output(serving: Serving, answer: Any, port: Port, array: Array, parameters: Mapping[str, Any]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import grpc
 
 from tract_core.errors import TractError
-from tract_serve.errors import BadRequest, Refusal, TooLarge, TooSlow, status_of, text_of
+from tract_serve.errors import BadRequest, Refusal, RequestTooLarge, TooSlow, status_of, text_of
 from tract_serve.grpc import calls
 from tract_serve.grpc.incoming import SMALL, UNFOLDED, Incoming, read_as
 from tract_serve.grpc.infer import inferred
@@ -22,7 +22,7 @@ from tract_serve.tracing import traced
 Call: TypeAlias = Callable[[Serving, Any], Awaitable[Any]]
 Work: TypeAlias = Callable[[Any, Holding], Awaitable[Any]]
 
-_UNARY: Final[Callable[[Any], Any]] = grpc.stream_unary_rpc_method_handler
+_UNARY: Final = cast("Callable[[Any], Any]", grpc.stream_unary_rpc_method_handler)
 
 MOST_REASON: Final = 1000
 """Characters of the reason for which a call is not done."""
@@ -90,7 +90,7 @@ class Service:
         async def work(context: Any, holding: Holding) -> Any:
             content = await self._incoming.one(context)
             if len(content) > CONTROL_BYTES:
-                raise TooLarge(f"the request has {len(content)} bytes, at most {CONTROL_BYTES} are taken")
+                raise RequestTooLarge(f"the request has {len(content)} bytes, at most {CONTROL_BYTES} are taken")
             holding.more(UNFOLDED * len(content))
             return await call(self._serving, read_as(asked, content))
 

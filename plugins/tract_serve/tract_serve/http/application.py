@@ -15,12 +15,12 @@ from urllib.parse import quote, unquote
 
 from tract_core.errors import TractError
 from tract_serve.errors import BadRequest, Unauthorised, WrongMethod, error_object, status_of, text_of
-from tract_serve.http.exchange import JSON, PIECE, Answer, Message, Receive, Request, Send
+from tract_serve.http.exchange import JSON, PIECE, Answer, HttpRequest, Message, Receive, Send
 from tract_serve.logs import LOGGER
 from tract_serve.serving import Serving
 from tract_serve.settings import Settings
 
-Handler: TypeAlias = Callable[[Request], Awaitable[Answer]]
+Handler: TypeAlias = Callable[[HttpRequest], Awaitable[Answer]]
 
 OPEN: Final = ("/v2/health/live", "/v2/health/ready")
 """Paths that say no more than that the server is there: whoever watches over it needs no token for them."""
@@ -68,7 +68,7 @@ class Application:
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
         path = _path(scope)
         headers = dict(cast("list[tuple[bytes, bytes]]", scope["headers"]))
-        request = Request(self.serving, scope["method"], path, scope.get("query_string", b""), headers, receive)
+        request = HttpRequest(self.serving, scope["method"], path, scope.get("query_string", b""), headers, receive)
         request.client = (scope.get("client") or ("",))[0]
         try:
             if path not in OPEN:
@@ -86,7 +86,7 @@ class Application:
         finally:
             request.release()
 
-    def _handler(self, request: Request) -> Handler:
+    def _handler(self, request: HttpRequest) -> Handler:
         """What answers a request. Raises NotFound, WrongMethod."""
         there: list[str] = []
         asked = "GET" if request.method == "HEAD" else request.method
@@ -140,7 +140,7 @@ def refused(error: BaseException, path: str) -> Answer:
     return Answer.of_json({"error": text}, status, headers)
 
 
-async def _send(answer: Answer, request: Request, send: Send) -> None:
+async def _send(answer: Answer, request: HttpRequest, send: Send) -> None:
     """Send an answer, whole or as it comes; a client that does not take it is left."""
     if isinstance(answer.body, AsyncIterator):
         await _send_parts(answer, answer.body, request, send)
@@ -173,7 +173,7 @@ def _joined(body: Any) -> Any:
     return body[0] if len(body) == 1 else b"".join(body)
 
 
-async def _send_parts(answer: Answer, parts: AsyncIterator[bytes], request: Request, send: Send) -> None:
+async def _send_parts(answer: Answer, parts: AsyncIterator[bytes], request: HttpRequest, send: Send) -> None:
     """Send parts as they come; stop making them when the client leaves, or does not take one."""
     headers = [(b"content-type", answer.kind), (b"cache-control", b"no-cache"), *answer.headers]
     limit = request.serving.settings.limits.write_s

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from tract_serve.errors import BadRequest, TooLarge
-from tract_serve.http.exchange import Answer, Request
+from tract_serve.errors import BadRequest, RequestTooLarge
+from tract_serve.http.exchange import Answer, HttpRequest
 from tract_serve.inference.watching import log_settings, trace_settings
 from tract_serve.serving import CONTROL_BYTES
 from tract_serve.texts import shown
 
 
-async def index(request: Request) -> Answer:
+async def index(request: HttpRequest) -> Answer:
     """The models of the repository, and how they are doing."""
     asked = await _asked(request)
     ready = asked.get("ready") is True
@@ -22,7 +22,7 @@ async def index(request: Request) -> Answer:
     )
 
 
-async def load(request: Request) -> Answer:
+async def load(request: HttpRequest) -> Answer:
     """Load a model, or load it again."""
     _check_control(request)
     parameters: object = (await _asked(request)).get("parameters") or {}
@@ -41,7 +41,7 @@ async def load(request: Request) -> Answer:
     return Answer.of_json({"name": request.parts[0], "load": True})
 
 
-async def unload(request: Request) -> Answer:
+async def unload(request: HttpRequest) -> Answer:
     """Take a model out."""
     _check_control(request)
     await _asked(request)
@@ -49,12 +49,12 @@ async def unload(request: Request) -> Answer:
     return Answer.of_json({"name": request.parts[0], "unload": True})
 
 
-async def regions(request: Request) -> Answer:
+async def regions(request: HttpRequest) -> Answer:
     """The regions of shared memory."""
     return Answer.of_json(request.serving.regions().status(*request.parts))
 
 
-async def register(request: Request) -> Answer:
+async def register(request: HttpRequest) -> Answer:
     """Take a region of shared memory."""
     _check_page(request)
     asked = await _asked(request)
@@ -65,29 +65,29 @@ async def register(request: Request) -> Answer:
     return Answer.of_json({})
 
 
-async def unregister(request: Request) -> Answer:
+async def unregister(request: HttpRequest) -> Answer:
     """Leave a region of shared memory, or all."""
     _check_page(request)
     request.serving.regions().unregister(*request.parts or [""])
     return Answer.of_json({})
 
 
-async def no_regions(request: Request) -> Answer:
+async def no_regions(request: HttpRequest) -> Answer:
     """The regions of memory of devices: none."""
     return Answer.of_json([])
 
 
-async def no_cuda(request: Request) -> Answer:
+async def no_cuda(request: HttpRequest) -> Answer:
     """Memory of devices is not taken."""
     raise BadRequest("memory of CUDA devices is not shared", hint="use system shared memory")
 
 
-async def nothing(request: Request) -> Answer:
+async def nothing(request: HttpRequest) -> Answer:
     """There is nothing to do."""
     return Answer.of_json({})
 
 
-async def settings_of_traces(request: Request) -> Answer:
+async def settings_of_traces(request: HttpRequest) -> Answer:
     """Which requests are traced."""
     asked: Mapping[str, Any] = await _asked(request) if request.method == "POST" else {}
     _check_page(request)
@@ -96,30 +96,30 @@ async def settings_of_traces(request: Request) -> Answer:
     return Answer.of_json(trace_settings(request.serving, asked))
 
 
-async def settings_of_logs(request: Request) -> Answer:
+async def settings_of_logs(request: HttpRequest) -> Answer:
     """What is logged."""
     asked: Mapping[str, Any] = await _asked(request) if request.method == "POST" else {}
     _check_page(request)
     return Answer.of_json(log_settings(request.serving, asked))
 
 
-def _check_control(request: Request) -> None:
+def _check_control(request: HttpRequest) -> None:
     """Raises Forbidden where the client may not have models loaded and unloaded."""
     request.serving.check_control()
     _check_page(request)
 
 
-def _check_page(request: Request) -> None:
+def _check_page(request: HttpRequest) -> None:
     """Raises Forbidden where a page in a browser may not change the server."""
     if request.method == "POST":
         request.serving.check_page(request.header(b"origin"))
 
 
-async def _asked(request: Request) -> Mapping[str, Any]:
+async def _asked(request: HttpRequest) -> Mapping[str, Any]:
     """The body as an object of JSON; an empty one as an object without anything."""
     content = await request.body()
     if len(content) > CONTROL_BYTES:
-        raise TooLarge(f"the request has {len(content)} bytes, at most {CONTROL_BYTES} are taken")
+        raise RequestTooLarge(f"the request has {len(content)} bytes, at most {CONTROL_BYTES} are taken")
     if not content:
         return {}
     found = request.parsed(content)

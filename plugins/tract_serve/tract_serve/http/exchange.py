@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import orjson
 
-from tract_serve.errors import BadRequest, TooLarge, TooSlow, UnknownEncoding
+from tract_serve.errors import BadRequest, RequestTooLarge, TooSlow, UnknownEncoding
 from tract_serve.serving import Serving
 from tract_serve.texts import shown
 
@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Request:
+class HttpRequest:
     """``parts``: what stands in the places of a route's ``{}``. ``headers``: small letters. ``taken``: bytes of room.
 
     ``client``: the address that it comes from.
@@ -89,7 +89,7 @@ class Request:
         most = self.serving.settings.limits.json_bytes
         if len(content) > most:
             hint = "send tensors as bytes (binary_data_size), or start the server with --limit json_bytes=..."
-            raise TooLarge(f"the JSON has {len(content)} bytes, at most {most} are taken", hint=hint)
+            raise RequestTooLarge(f"the JSON has {len(content)} bytes, at most {most} are taken", hint=hint)
         self.hold_more(unfolded(content))
         return json_of(content)
 

@@ -13,7 +13,7 @@ import orjson
 from tract_core.data import DatumType
 from tract_core.errors import TractError
 from tract_serve.errors import BadRequest, Refusal, status_of, text_of
-from tract_serve.http.exchange import Message, Request
+from tract_serve.http.exchange import HttpRequest, Message
 from tract_serve.http.infer import infer
 from tract_serve.inference.wishes import wish_of
 from tract_serve.models.ports import Port
@@ -129,7 +129,7 @@ class Tensors:
             raise BadRequest(problem)
         body = _with_parameters(content[_LENGTH : _LENGTH + size], parameters)
         headers = {_HEADER: str(len(body)).encode()}
-        request = Request(serving, "POST", "", b"", headers, _one(body + content[_LENGTH + size :]), self._parts)
+        request = HttpRequest(serving, "POST", "", b"", headers, _one(body + content[_LENGTH + size :]), self._parts)
         try:
             answer = await infer(request)
         except (Refusal, TractError) as error:
@@ -193,7 +193,7 @@ def _with_parameters(text: bytes, parameters: Mapping[str, Any]) -> bytes:
 
 
 def _one(body: bytes) -> Any:
-    """What a `Request` reads: one body, whose client stays."""
+    """What a `HttpRequest` reads: one body, whose client stays."""
     waits: list[Message] = [{"type": "http.request", "body": body}]
 
     async def receive() -> Message:

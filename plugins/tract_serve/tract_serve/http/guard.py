@@ -44,7 +44,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     ``header_bytes``: of the line and the headers of a request, and of what comes between and behind the parts of its
     body. ``read_s``: in which line and headers have to come. ``write_s``: in which an answer has to be taken.
-    ``idle_s``: in which something has to be asked. ``connections``: that are open.
+    ``idle_s``: in which something has to be asked. ``connections``: that are open; one more takes the place of one
+    that asks for nothing.
     """
 
     cycle: RequestResponseCycle | None  # pyright: ignore[reportIncompatibleVariableOverride]: uvicorn begins with None
@@ -56,16 +57,28 @@ class GuardedProtocol(HttpToolsProtocol):
         self._in_headers = self._in_body = self._is_refused = False
         self._hosts = self._count = self._counted = 0
         self._version, self._method = "", b""
+        self._since = 0.0
         self._clock: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """A client has come."""
         super().connection_made(transport)
-        if len(self.connections) > self.limits.connections:
+        self._since = self.loop.time()
+        if len(self.connections) > self.limits.connections and not self._takes_place():
             self._refuse(503, f"{self.limits.connections} connections are open, and no more are taken")
             return
         self._wait(self.limits.read_s, 408)
+
+    def _takes_place(self) -> bool:
+        """Whether there is place, once the connection is closed that has asked for nothing for the longest time."""
+        others = [one for one in self.connections if one is not self and not one.transport.is_closing()]
+        if len(others) < self.limits.connections:
+            return True
+        idle = [one for one in others if isinstance(one, GuardedProtocol) and one._is_idle]
+        if idle:
+            min(idle, key=lambda one: one._since).transport.abort()
+        return bool(idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has left."""
@@ -161,6 +174,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """A request is answered: the rest of it may be on its way, and the answer not taken yet."""
         super().on_response_complete()
+        self._since = self.loop.time()
         if self._in_body and not self.pipeline:
             self._wait(min(self.limits.read_s, LINGER_S))
         if self.transport.get_write_buffer_size():

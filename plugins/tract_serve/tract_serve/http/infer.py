@@ -13,7 +13,7 @@ import orjson
 from tract_core.data import DatumType
 from tract_core.frozen import frozen
 from tract_serve.errors import BadRequest
-from tract_serve.http.exchange import SHORT, Answer, Request
+from tract_serve.http.exchange import SHORT, Answer, HttpRequest
 from tract_serve.inference.apart import apart
 from tract_serve.inference.classes import classes
 from tract_serve.inference.wishes import wish_of
@@ -31,8 +31,8 @@ _HEADER = b"inference-header-content-length"
 
 
 @frozen
-class Output:
-    """An output that is asked for. ``binary``: as bytes; ``classes``: as its so many largest elements, if above 0.
+class WantedOutput:
+    """An output that is asked for by its ``name``. ``binary``: as bytes; ``classes``: as its so many largest elements, if above 0.
 
     ``region``: where it is written to; ``offset``, ``room``: from where on in it, and how many bytes are left there.
     """
@@ -45,7 +45,7 @@ class Output:
     room: int = 0
 
 
-async def infer(request: Request) -> Answer:
+async def infer(request: HttpRequest) -> Answer:
     """Run a model on what comes with the request."""
     name, version = [*request.parts, ""][:2]
     request.serving.tensors(name, version)  # before the body of a request that has no model is read
@@ -55,7 +55,7 @@ async def infer(request: Request) -> Answer:
         return await _inferred(request, served, content)
 
 
-async def _inferred(request: Request, served: Served, content: Any) -> Answer:
+async def _inferred(request: HttpRequest, served: Served, content: Any) -> Answer:
     length = _json_length(request, len(content))
     if content and not length:
         given, asked = _raw(served, content)
@@ -65,14 +65,15 @@ async def _inferred(request: Request, served: Served, content: Any) -> Answer:
     wish = _wish(request, asked)
     outputs = await _run(request, served, given, wish)
     size = sum(outputs[number].nbytes for number, _ in wanted)
-    return await apart(size > SHORT, _answer, request.serving, served, asked, wanted, outputs, wish.told)
+    more = {name: value for name, value in (("id", asked.get("id")), ("parameters", wish.told)) if value}
+    return await apart(size > SHORT, _answer, request.serving, served, more, wanted, outputs)
 
 
 def _has_texts(served: Served) -> bool:
     return any(port.datatype == "BYTES" for port in served.signature.inputs)
 
 
-def _given(request: Request, content: Any, length: int) -> tuple[Given, dict[str, Any]]:
+def _given(request: HttpRequest, content: Any, length: int) -> tuple[Given, dict[str, Any]]:
     """The tensors of a request, and what it says besides."""
     head = request.parsed(content[:length] if length < len(content) else content)
     asked = cast("dict[str, Any]", _checked(head, dict, "the body"))
@@ -99,13 +100,13 @@ def _raw(served: Served, content: Any) -> tuple[Given, dict[str, Any]]:
     return {port.name: (port.kind, array)}, {"parameters": {"binary_data_output": True}}
 
 
-def _wish(request: Request, asked: Mapping[str, Any]) -> Wish:
+def _wish(request: HttpRequest, asked: Mapping[str, Any]) -> Wish:
     told: Mapping[bytes, bytes] = request.headers if request.serving.trace_rate else {}
     trace = traced(request.serving, {name.decode("latin-1"): value.decode("latin-1") for name, value in told.items()})
     return wish_of(_parameters(asked), None, trace)
 
 
-async def _run(request: Request, served: Served, given: Given, wish: Wish) -> list[Array]:
+async def _run(request: HttpRequest, served: Served, given: Given, wish: Wish) -> list[Array]:
     """The outputs. A client that leaves meanwhile takes its request along."""
     if served.is_quick(given):
         return await served.infer(given, wish)
@@ -123,7 +124,7 @@ async def _run(request: Request, served: Served, given: Given, wish: Wish) -> li
             running.cancel()
 
 
-def _json_length(request: Request, count: int) -> int:
+def _json_length(request: HttpRequest, count: int) -> int:
     told = request.header(_HEADER).strip()
     if not told:
         return count
@@ -133,7 +134,7 @@ def _json_length(request: Request, count: int) -> int:
     return int(told)
 
 
-def _inputs(request: Request, asked: Mapping[str, Any], behind: memoryview) -> Given:
+def _inputs(request: HttpRequest, asked: Mapping[str, Any], behind: memoryview) -> Given:
     """The tensors of a request, by name."""
     given: Given = {}
     at = 0
@@ -167,7 +168,7 @@ def _inputs(request: Request, asked: Mapping[str, Any], behind: memoryview) -> G
     return given
 
 
-def _shared(request: Request, parameters: Mapping[str, Any], where: str) -> bytearray:
+def _shared(request: HttpRequest, parameters: Mapping[str, Any], where: str) -> bytearray:
     region = _text(parameters, "shared_memory_region", where)
     size = _count(parameters, "shared_memory_byte_size", where)
     offset = _count(parameters, "shared_memory_offset", where) or 0
@@ -179,12 +180,12 @@ def _shared(request: Request, parameters: Mapping[str, Any], where: str) -> byte
     return regions.read(region, offset, size)
 
 
-def _outputs(asked: Mapping[str, Any], served: Served) -> list[tuple[int, Output]]:
+def _outputs(asked: Mapping[str, Any], served: Served) -> list[tuple[int, WantedOutput]]:
     """The outputs that are asked for, by number, or all."""
     binary = _flag(_parameters(asked), "binary_data_output", default=False)
     names = [port.name for port in served.signature.outputs]
     if asked.get("outputs") in (None, []):
-        return [(number, Output(name, binary)) for number, name in enumerate(names)]
+        return [(number, WantedOutput(name, binary)) for number, name in enumerate(names)]
     wanted = [_output(one, number, binary=binary) for number, one in enumerate(_list(asked, "outputs"))]
     numbers = served.signature.chosen([one.name for one in wanted])
     by_name = {one.name: one for one in wanted}
@@ -193,14 +194,14 @@ def _outputs(asked: Mapping[str, Any], served: Served) -> list[tuple[int, Output
     return [(number, by_name[names[number]]) for number in numbers]
 
 
-def _output(given: Any, number: int, *, binary: bool) -> Output:
+def _output(given: Any, number: int, *, binary: bool) -> WantedOutput:
     where = f"output {number}"
     told = cast("Mapping[str, Any]", _checked(given, dict, where))
     name, parameters = _text(told, "name", where), _parameters(told)
     region = _text(parameters, "shared_memory_region", where) if "shared_memory_region" in parameters else ""
     if bool(region) != ("shared_memory_byte_size" in parameters):
         raise BadRequest("shared_memory_region and shared_memory_byte_size go together", where=where)
-    return Output(
+    return WantedOutput(
         name,
         _flag(parameters, "binary_data", default=binary),
         _count(parameters, "classification", where) or 0,
@@ -213,11 +214,11 @@ def _output(given: Any, number: int, *, binary: bool) -> Output:
 def _answer(
     serving: Serving,
     served: Served,
-    asked: Mapping[str, Any],
-    wanted: Sequence[tuple[int, Output]],
+    more: Mapping[str, Any],
+    wanted: Sequence[tuple[int, WantedOutput]],
     outputs: Sequence[Array],
-    parameters: Mapping[str, Any],
 ) -> Answer:
+    """The outputs that are wanted. ``more``: what the answer says besides."""
     told: list[dict[str, Any]] = []
     parts: list[Any] = []
     for number, output in wanted:
@@ -237,18 +238,14 @@ def _answer(
             one["data"] = orjson.Fragment(to_json(array, f"output {output.name!r}"))
         told.append(one)
     head: dict[str, Any] = {"model_name": served.name, "model_version": served.version, "outputs": told}
-    if asked.get("id"):
-        head["id"] = asked["id"]
-    if parameters:
-        head["parameters"] = parameters
-    text = orjson.dumps(head)
+    text = orjson.dumps({**head, **more})
     if not parts:
         return Answer([text], packs=True)
     headers = [(_HEADER, str(len(text)).encode())]
     return Answer([text, *parts], kind=b"application/octet-stream", headers=headers, packs=True)
 
 
-def _placed(output: Output, count: int) -> dict[str, Any]:
+def _placed(output: WantedOutput, count: int) -> dict[str, Any]:
     return {
         "shared_memory_region": output.region,
         "shared_memory_offset": output.offset,

@@ -25,7 +25,7 @@ from tract_serve.http.exchange import Message, Receive, Send
 from tract_serve.http.frames import Frames, frames_of
 from tract_serve.logs import LOGGER, log
 from tract_serve.models.served import Served
-from tract_serve.sequences.asked import Asked, asked_of
+from tract_serve.sequences.asked import AskedTurn, asked_of
 from tract_serve.sequences.sequenced import Sequenced
 from tract_serve.serving import Serving
 from tract_serve.settings import LOOPBACK, Settings
@@ -209,7 +209,7 @@ class _Connection:
         return "sequence_id" in self._parameters
 
     @property
-    def _asked(self) -> Asked:
+    def _asked(self) -> AskedTurn:
         return asked_of({"sequence_id": self._parameters["sequence_id"]})
 
     async def _next(self, patience: float) -> bytes | str:

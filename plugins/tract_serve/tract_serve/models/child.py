@@ -21,12 +21,12 @@ from typing import Any
 from tract_core.errors import TractError
 from tract_core.importing import imported
 from tract_core.model.bodies import keeps_state
-from tract_serve.models.recipe import Recipe, prepared
-from tract_serve.models.rows import Rows, rows_of
+from tract_serve.models.recipe import ServingRecipe, prepared
+from tract_serve.models.rows import RowAxes, rows_of
 from tract_serve.sequences.digest import digest_of_model
 
 
-def answer(recipe: Recipe) -> dict[str, Any]:
+def answer(recipe: ServingRecipe) -> dict[str, Any]:
     """What the server is told of a model: ``rows``, or ``no_rows`` with the reason; or ``error``.
 
     ``keeps``: whether a turn depends on those before, or is one pulse of a signal; ``digest``: of the model then.
@@ -38,7 +38,7 @@ def answer(recipe: Recipe) -> dict[str, Any]:
         told = {"keeps": keeps, "digest": digest_of_model(runnable) if keeps or recipe.has_state else ""}
     except TractError as error:
         return {"error": {"problem": error.problem, "where": error.where, "hint": error.hint}}
-    if isinstance(rows, Rows):
+    if isinstance(rows, RowAxes):
         return told | {"rows": asdict(rows)}
     return told | {"no_rows": rows}
 
@@ -49,7 +49,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     text = sys.stdin.read()
-    found = answer(Recipe.from_json(text)) if len(sys.argv) < 2 else _function(sys.argv[1])(text)
+    found = answer(ServingRecipe.from_json(text)) if len(sys.argv) < 2 else _function(sys.argv[1])(text)
     answers.write(json.dumps(found) + "\n")
     answers.flush()
 

@@ -8,14 +8,14 @@ from typing import Any, Final, Protocol, cast
 
 from tract_core.errors import CorruptModel
 from tract_core.importing import imported
-from tract_serve.models.recipe import Recipe
+from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.served import Served
 from tract_serve.models.trying import tried
 from tract_serve.repository.config import ModelConfig
 from tract_serve.settings import Settings
 
 
-class Model(Protocol):
+class ServedModel(Protocol):
     """A version of a model that is ready, whatever it is served as."""
 
     @property
@@ -37,12 +37,12 @@ class Model(Protocol):
         ...
 
 
-Maker = Callable[[str, str, Path, ModelConfig, Settings], Model]
+Maker = Callable[[str, str, Path, ModelConfig, Settings], ServedModel]
 
 
-def tensors(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> Model:
+def tensors(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> ServedModel:
     """A model that takes and gives tensors. Raises ModelError where it cannot be made ready."""
-    recipe = Recipe(
+    recipe = ServingRecipe(
         str(path),
         config.format_name,
         tuple(config.facts.items()),
@@ -72,7 +72,7 @@ KINDS: Final[dict[str, Maker | str]] = {
 """What makes a model of each kind ready, or where that is."""
 
 
-def made(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> Model:
+def made(name: str, version: str, path: Path, config: ModelConfig, settings: Settings) -> ServedModel:
     """The model, ready, as what it is. Takes as long as that takes. Raises ModelError."""
     kind = config.kind or kind_of(path)
     if kind not in KINDS:

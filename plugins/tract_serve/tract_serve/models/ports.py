@@ -24,9 +24,9 @@ Array = np.ndarray[Any, Any]
 
 @frozen
 class Port:
-    """An input or an output. ``kind``: of its stored elements; ``sizes``: ``None`` for one that may be any.
+    """An input or an output, by its ``name``. ``kind``: of its stored elements; ``datatype``: as the protocol calls it.
 
-    ``symbols``: of sizes that are one symbol.
+    ``sizes``: ``None`` for one that may be any; ``symbols``: of sizes that are one symbol. ``fact``: all that is known.
     """
 
     name: str

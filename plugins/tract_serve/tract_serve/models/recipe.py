@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Recipe:
+class ServingRecipe:
     """``path``: of the file or folder. ``format_name``: its format, where its name does not tell it.
 
     ``facts``: of inputs, by name, as texts. ``transforms``: as `Model.transform` takes them, in order. ``runtime``: its
@@ -39,17 +39,17 @@ class Recipe:
         return json.dumps({one.name: getattr(self, one.name) for one in fields(self)} | {"limits": limits})
 
     @staticmethod
-    def from_json(text: str) -> Recipe:
+    def from_json(text: str) -> ServingRecipe:
         """What `to_json` wrote."""
         given: dict[str, Any] = json.loads(text)
         limits: Mapping[str, Any] | None = given.pop("limits")
         pairs = tuple((name, fact) for name, fact in given.pop("facts"))
         transforms = tuple(given.pop("transforms"))
         made = None if limits is None else LoadLimits(**limits)
-        return Recipe(**given, facts=pairs, transforms=transforms, limits=made)
+        return ServingRecipe(**given, facts=pairs, transforms=transforms, limits=made)
 
 
-def prepared(recipe: Recipe) -> tract.Runnable:
+def prepared(recipe: ServingRecipe) -> tract.Runnable:
     """The model, ready to run. Raises as `tract_core.load`, `Model.transform` and `Runtime.prepare` do."""
     model = tract.load(
         recipe.path, inputs=dict(recipe.facts) or None, format_name=recipe.format_name, limits=recipe.limits
@@ -59,7 +59,7 @@ def prepared(recipe: Recipe) -> tract.Runnable:
     return _runtime(recipe).prepare(model)
 
 
-def _runtime(recipe: Recipe) -> Runtime:
+def _runtime(recipe: ServingRecipe) -> Runtime:
     """The runtime, with so many threads, if it has any."""
     found = tract.runtime_for_name(recipe.runtime)
     known = {one.name for one in fields(found.backend)}  # pyright: ignore[reportArgumentType]: runtimes are dataclasses

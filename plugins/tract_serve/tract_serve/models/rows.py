@@ -23,7 +23,7 @@ _TRIED: Final = 7
 
 
 @frozen
-class Rows:
+class RowAxes:
     """``symbol``: how many there are. ``inputs``, ``outputs``: along which axis of each they lie."""
 
     symbol: str
@@ -31,7 +31,7 @@ class Rows:
     outputs: tuple[int, ...]
 
 
-def rows_of(model: TypedModel) -> Rows | str:
+def rows_of(model: TypedModel) -> RowAxes | str:
     """The rows of a model: what is computed of one depends on no other. Else the reason why there are none."""
     facts = [model.outlet_fact(outlet) for outlet in model.inputs]
     names = _shared_symbols(facts)
@@ -44,7 +44,7 @@ def rows_of(model: TypedModel) -> Rows | str:
         if None in outputs:
             reason = reason or f"not every output has the size {name} once"
             continue
-        found = Rows(name, tuple(_known(axes)), tuple(_known(outputs)))
+        found = RowAxes(name, tuple(_known(axes)), tuple(_known(outputs)))
         problem = _problem(model, found)
         if problem is None:
             return found
@@ -52,7 +52,7 @@ def rows_of(model: TypedModel) -> Rows | str:
     return reason
 
 
-def _problem(model: TypedModel, rows: Rows) -> str | None:
+def _problem(model: TypedModel, rows: RowAxes) -> str | None:
     """Why rows are none, if they are not."""
     trail = followed(model, rows.inputs, rows.symbol)
     if trail.lost is None and all(

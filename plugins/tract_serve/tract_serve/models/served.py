@@ -19,14 +19,14 @@ from tract_serve.batching.lane import Lane
 from tract_serve.batching.ragged import RaggedJoined, tried
 from tract_serve.errors import BadRequest
 from tract_serve.models.ports import Signature
-from tract_serve.models.recipe import Recipe
+from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.statistics import Statistics
-from tract_serve.models.trying import Told
+from tract_serve.models.trying import Tried
 from tract_serve.repository.config import ModelConfig
 
 if TYPE_CHECKING:
     from tract_core import Runnable
-    from tract_serve.models.kinds import Model
+    from tract_serve.models.kinds import ServedModel
     from tract_serve.tracing import Trace
 
 Array = np.ndarray[Any, Any]
@@ -51,7 +51,7 @@ class Wish:
 class Served:
     """A model that answers requests. Used by the thread of one event loop."""
 
-    def __init__(self, name: str, version: str, recipe: Recipe, config: ModelConfig, told: Told) -> None:
+    def __init__(self, name: str, version: str, recipe: ServingRecipe, config: ModelConfig, told: Tried) -> None:
         """``recipe``: of what is run. ``config``: what its folder says. ``told``: what was found out about it."""
         from tract_serve.models.recipe import prepared
 
@@ -97,9 +97,7 @@ class Served:
 
     def warm_up(self) -> None:
         """Run a few times on zeros, with 1 for sizes that may be any; what that refuses is no matter."""
-        given = [
-            np.zeros([1 if n is None else n for n in port.sizes], port.kind.numpy) for port in self.whole.inputs
-        ]
+        given = [np.zeros([1 if n is None else n for n in port.sizes], port.kind.numpy) for port in self.whole.inputs]
         for array in given:
             if array.dtype.kind == "O":
                 array.fill("")
@@ -164,7 +162,7 @@ class Served:
     def complete(self, config: Any) -> None:
         """Have a ``ModelConfig`` say what is not said in the one of the model, and is so."""
 
-    def follow(self, before: Model) -> None:
+    def follow(self, before: ServedModel) -> None:
         """It takes the place of another one, which may still have requests, and what belongs to requests to come."""
 
     async def close(self) -> None:

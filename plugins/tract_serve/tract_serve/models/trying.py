@@ -12,27 +12,27 @@ from typing import Any, Final
 from tract_core.errors import ModelError
 from tract_core.frozen import frozen
 from tract_serve.models.child import answer
-from tract_serve.models.recipe import Recipe
-from tract_serve.models.rows import Rows
+from tract_serve.models.recipe import ServingRecipe
+from tract_serve.models.rows import RowAxes
 
 _TRIALS: Final[set[subprocess.Popen[str]]] = set()
 """Processes that try a model now."""
 
 
 @frozen
-class Told:
+class Tried:
     """What was found out about a model. ``rows``: along which requests are joined; ``no_rows``: else, the reason.
 
     ``keeps``: whether a turn depends on those before, or is one pulse of a signal; ``digest``: of the model then.
     """
 
-    rows: Rows | None
+    rows: RowAxes | None
     no_rows: str = ""
     keeps: bool = False
     digest: str = ""
 
 
-def tried(recipe: Recipe, seconds: float, *, apart: bool = True) -> Told:
+def tried(recipe: ServingRecipe, seconds: float, *, apart: bool = True) -> Tried:
     """Have a model prepared, and kept. ``apart``: in a process of its own, for so many seconds at most.
 
     Raises ModelError with what is wrong with it, also where it ends that process.
@@ -40,8 +40,8 @@ def tried(recipe: Recipe, seconds: float, *, apart: bool = True) -> Told:
     found = asked_apart(recipe.to_json(), recipe.path, seconds) if apart else answer(recipe)
     raise_told(found)
     rows: Any = found.get("rows")
-    made = None if rows is None else Rows(rows["symbol"], tuple(rows["inputs"]), tuple(rows["outputs"]))
-    return Told(made, found.get("no_rows", ""), found["keeps"], found["digest"])
+    made = None if rows is None else RowAxes(rows["symbol"], tuple(rows["inputs"]), tuple(rows["outputs"]))
+    return Tried(made, found.get("no_rows", ""), found["keeps"], found["digest"])
 
 
 def end_trials() -> None:

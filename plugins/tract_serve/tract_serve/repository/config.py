@@ -29,7 +29,7 @@ from tract_serve.messages import ENUMS, message
 
 if TYPE_CHECKING:
     from tract_serve.models.ports import Port, Signature
-    from tract_serve.models.rows import Rows
+    from tract_serve.models.rows import RowAxes
     from tract_serve.settings import Settings
 
 NAMES: Final = ("config.pbtxt", "config.json")
@@ -48,7 +48,10 @@ TEXT_PARAMETERS: Final = (
 
 @frozen
 class ModelConfig:
-    """What is said of a model. ``told``: the message that it was read from."""
+    """What is said of a model. ``told``: the message that it was read from.
+
+    ``most_waiting``: requests that may wait, where it does not say.
+    """
 
     told: Any
     most_waiting: int = 1024
@@ -178,7 +181,7 @@ class ModelConfig:
         count = policy.latest.num_versions if which == "latest" else 1
         return sorted(there)[-max(count, 1) :]
 
-    def waiting(self, rows: Rows | None) -> WaitingPolicy:
+    def waiting(self, rows: RowAxes | None) -> WaitingPolicy:
         """How requests wait."""
         told, batching = self.told, self.told.dynamic_batching
         queue = batching.default_queue_policy

@@ -26,8 +26,8 @@ MOST_MODELS: Final = 10_000
 
 
 @frozen
-class Found:
-    """A model of a repository. ``versions``: the path of each, as far as they are served.
+class FoundModel:
+    """A model of a repository, by its ``name``. ``versions``: the path of each, as far as they are served.
 
     ``problem``: why there is none, if its folder is wrong.
     """
@@ -39,7 +39,7 @@ class Found:
     problem: ModelError | None = None
 
 
-def found_in(source: Path, settings: Settings) -> dict[str, Found]:
+def found_in(source: Path, settings: Settings) -> dict[str, FoundModel]:
     """The models of a repository, by name; that of a file or folder that is a model itself.
 
     Raises MissingFile where there is nothing, InputError where it is no repository.
@@ -57,10 +57,10 @@ def found_in(source: Path, settings: Settings) -> dict[str, Found]:
     return found
 
 
-def _one_model(source: Path, settings: Settings) -> Found | None:
+def _one_model(source: Path, settings: Settings) -> FoundModel | None:
     """The model that a path is, or that a folder is of alone; ``None`` for a repository."""
     if source.is_file():
-        return Found(source.stem, source, default_config(settings), {1: source})
+        return FoundModel(source.stem, source, default_config(settings), {1: source})
     file = None if _is_whole(source) else _model_file(source)
     if _is_whole(source) or file is not None or _is_of_versions(source):
         found = _found(source.resolve(), settings)
@@ -74,12 +74,12 @@ def _is_of_versions(folder: Path) -> bool:
     return (folder / "config.pbtxt").is_file() or any(one.is_dir() and one.name.isdecimal() for one in _entries(folder))
 
 
-def found_at(source: Path, name: str, settings: Settings) -> Found | None:
+def found_at(source: Path, name: str, settings: Settings) -> FoundModel | None:
     """The model of that name, as it is on disk now; ``None`` where there is none."""
     return found_in(source, settings).get(name)
 
 
-def fingerprint(found: Found) -> tuple[object, ...]:
+def fingerprint(found: FoundModel) -> tuple[object, ...]:
     """What changes when files of a model do: names, sizes, times."""
     told: list[object] = [str(found.problem)]
     places = [found.folder, *found.versions.values()]
@@ -94,13 +94,13 @@ def fingerprint(found: Found) -> tuple[object, ...]:
     return tuple(told)
 
 
-def _found(entry: Path, settings: Settings) -> Found | None:
+def _found(entry: Path, settings: Settings) -> FoundModel | None:
     """The model of an entry of a repository, if it is one."""
     if entry.name.startswith("."):
         return None
     if entry.is_file():
         known = entry.suffix.lower() in _endings()
-        return Found(entry.stem, entry, default_config(settings), {1: entry}) if known else None
+        return FoundModel(entry.stem, entry, default_config(settings), {1: entry}) if known else None
     config = default_config(settings)
     try:
         config = ModelConfig.of_folder(entry)
@@ -111,17 +111,17 @@ def _found(entry: Path, settings: Settings) -> Found | None:
         versions = {number: _version(there[number], config) for number in config.versions([*there])}
         if not versions:
             return _without(entry, config)
-        return Found(entry.name, entry, config, versions)
+        return FoundModel(entry.name, entry, config, versions)
     except TractError as error:
         problem = (
             error if isinstance(error, ModelError) else ModelError(error.problem, where=error.where, hint=error.hint)
         )
-        return Found(entry.name, entry, config, {}, problem)
+        return FoundModel(entry.name, entry, config, {}, problem)
 
 
-def _without(entry: Path, config: ModelConfig) -> Found:
+def _without(entry: Path, config: ModelConfig) -> FoundModel:
     hint = "put the model into the folder of a version: 1/model.onnx"
-    return Found(
+    return FoundModel(
         entry.name, entry, config, {}, ModelError("it has no version that is served", where=str(entry), hint=hint)
     )
 

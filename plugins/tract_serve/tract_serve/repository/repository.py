@@ -13,10 +13,10 @@ from tract_core.errors import ModelError, TractError, meant
 from tract_core.frozen import frozen
 from tract_serve.errors import BadRequest, Busy, Failed, NotFound
 from tract_serve.logs import log
-from tract_serve.models.kinds import Model, made
+from tract_serve.models.kinds import ServedModel, made
 from tract_serve.models.served import Served
 from tract_serve.repository.config import ModelConfig
-from tract_serve.repository.layout import Found, fingerprint, found_in
+from tract_serve.repository.layout import FoundModel, fingerprint, found_in
 from tract_serve.settings import Settings
 
 State: TypeAlias = Literal["READY", "UNAVAILABLE", "LOADING", "UNLOADING"]
@@ -27,7 +27,7 @@ _LISTED: Final = 10
 
 @frozen
 class Entry:
-    """A version of a model, as the repository's index says it. ``reason``: why it is not ready."""
+    """A version of the model ``name``, as the repository's index says it. ``reason``: why it is not ready."""
 
     name: str
     version: str
@@ -45,7 +45,7 @@ class Repository:
     def __init__(self, source: Path, settings: Settings) -> None:
         """``source``: a repository, or one model."""
         self._source, self._settings = source, settings
-        self._ready: dict[str, dict[int, Model]] = {}
+        self._ready: dict[str, dict[int, ServedModel]] = {}
         self._entries: dict[tuple[str, str], Entry] = {}
         self._prints: dict[str, tuple[object, ...]] = {}
         self._unloaded: set[str] = set()
@@ -57,7 +57,7 @@ class Repository:
         self.is_started = False
 
     @property
-    def models(self) -> Mapping[str, Mapping[int, Model]]:
+    def models(self) -> Mapping[str, Mapping[int, ServedModel]]:
         """Those that are ready, by name and version."""
         return self._ready
 
@@ -66,7 +66,7 @@ class Repository:
         """All that there are, sorted."""
         return [self._entries[key] for key in sorted(self._entries)]
 
-    def model(self, name: str, version: str = "") -> Model:
+    def model(self, name: str, version: str = "") -> ServedModel:
         """The model of that name, in that version, or in its latest one.
 
         Raises NotFound where there is none, and Busy where it is not ready, with the reason.
@@ -167,7 +167,7 @@ class Repository:
         """What a function gives, in the thread that loads."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *given))
 
-    async def _scanned(self) -> dict[str, Found]:
+    async def _scanned(self) -> dict[str, FoundModel]:
         return await self._apart(found_in, self._source, self._settings)
 
     async def _watch(self) -> None:
@@ -194,7 +194,7 @@ class Repository:
         except (TractError, OSError) as error:
             log("repository.unreadable", error=str(error))
 
-    async def _take(self, found: Found) -> ModelError | None:
+    async def _take(self, found: FoundModel) -> ModelError | None:
         """Load the versions of a model, and put them in the place of those before. Returns what went wrong."""
         name = found.name
         async with self._lock(name):
@@ -214,7 +214,7 @@ class Repository:
         if version not in self._ready.get(name, {}):
             self._say(name, str(version), "LOADING")
         try:
-            model: Model = await self._apart(made, name, str(version), path, config, self._settings)
+            model: ServedModel = await self._apart(made, name, str(version), path, config, self._settings)
         except Exception as error:  # whatever a plugin raises: a broken model harms no other
             problem = error if isinstance(error, ModelError) else ModelError(str(error))
             log("model.failed", model=name, version=version, error=str(problem))
@@ -243,7 +243,7 @@ class Repository:
         log("model.left", model=name, version=version, reason=reason)
         self._close(model)
 
-    def _close(self, model: Model) -> None:
+    def _close(self, model: ServedModel) -> None:
         task = asyncio.get_running_loop().create_task(model.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

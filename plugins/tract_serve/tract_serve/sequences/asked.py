@@ -14,7 +14,7 @@ MOST_CHARACTERS: Final = 256
 
 
 @frozen
-class Asked:
+class AskedTurn:
     """``id``: of the sequence, a number or a text; ``None`` for a request that is alone.
 
     ``starts``, ``ends``: whether it is the first, or the last one. ``streams``: whether it brings a chunk of any
@@ -40,13 +40,13 @@ class Asked:
         return f"{'number' if isinstance(self.id, int) else 'text'} {self.id}"
 
 
-_ALONE: Final = Asked()
+_ALONE: Final = AskedTurn()
 
 _NONE: Final[tuple[Any, ...]] = (None, 0, "")
 """How clients say that a request belongs to no sequence."""
 
 
-def asked_of(parameters: Mapping[str, Any] | None) -> Asked:
+def asked_of(parameters: Mapping[str, Any] | None) -> AskedTurn:
     """What parameters say, as clients of Triton write them. Raises BadRequest.
 
     ``sequence_id``: 0, or an empty text, for none; ``sequence_start``, ``sequence_end``; and ours: ``stream``, ``keep``
@@ -55,7 +55,7 @@ def asked_of(parameters: Mapping[str, Any] | None) -> Asked:
     if not parameters:
         return _ALONE
     name = _id(parameters.get("sequence_id"))
-    made = Asked(
+    made = AskedTurn(
         name,
         _flag(parameters, "sequence_start"),
         _flag(parameters, "sequence_end"),

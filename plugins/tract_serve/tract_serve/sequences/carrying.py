@@ -19,11 +19,11 @@ from tract_core.frozen import frozen
 from tract_serve.errors import BadRequest
 from tract_serve.messages import ENUMS
 from tract_serve.models.ports import Port, Signature
-from tract_serve.models.recipe import Recipe
+from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.served import Wish
-from tract_serve.models.trying import Told
+from tract_serve.models.trying import Tried
 from tract_serve.repository.config import ModelConfig
-from tract_serve.sequences.asked import Asked
+from tract_serve.sequences.asked import AskedTurn
 from tract_serve.sequences.sequence import Sequence
 from tract_serve.sequences.sequenced import Sequenced
 from tract_serve.settings import Settings
@@ -65,7 +65,7 @@ class Carrying(Sequenced):
     """A model with explicit states."""
 
     def __init__(
-        self, name: str, version: str, recipe: Recipe, config: ModelConfig, told: Told, *, settings: Settings
+        self, name: str, version: str, recipe: ServingRecipe, config: ModelConfig, told: Tried, *, settings: Settings
     ) -> None:
         super().__init__(name, version, recipe, config, told, settings=settings)
         self._states = _states(config, self.whole, Path(recipe.path), f"model {name!r}")
@@ -93,7 +93,7 @@ class Carrying(Sequenced):
                 raise BadRequest(problem, where=f"model {self.name!r}")
         return inputs
 
-    def begin(self, inputs: Several[Array], asked: Asked) -> list[Array]:
+    def begin(self, inputs: Several[Array], asked: AskedTurn) -> list[Array]:
         """The states in the first turn. Raises BadRequest for one that is asked for as a stream."""
         if asked.streams:
             raise BadRequest("the model takes no stream", where=f"model {self.name!r}")
@@ -113,7 +113,7 @@ class Carrying(Sequenced):
         """The states."""
         return list(frozen)
 
-    async def run_turn(self, sequence: Sequence, inputs: Several[Array], asked: Asked, wish: Wish) -> list[Array]:
+    async def run_turn(self, sequence: Sequence, inputs: Several[Array], asked: AskedTurn, wish: Wish) -> list[Array]:
         """One turn. A client that leaves before its end has changed nothing."""
         outputs = await self._run(inputs, sequence.going, wish)
         states = [outputs[one.output] for one in self._states]
@@ -123,7 +123,7 @@ class Carrying(Sequenced):
         self.count(sequence, inputs, shown, asked)
         return shown
 
-    async def run_alone(self, inputs: Several[Array], asked: Asked, wish: Wish) -> list[Array]:
+    async def run_alone(self, inputs: Several[Array], asked: AskedTurn, wish: Wish) -> list[Array]:
         """One turn on states as they are at first."""
         outputs = await self._run(inputs, self.begin(inputs, asked), wish)
         return [outputs[slot] for slot in self._shown]

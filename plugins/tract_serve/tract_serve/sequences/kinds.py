@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tract_serve.models.recipe import Recipe
-from tract_serve.models.trying import Told
+from tract_serve.models.recipe import ServingRecipe
+from tract_serve.models.trying import Tried
 from tract_serve.repository.config import ModelConfig
 from tract_serve.sequences.carrying import Carrying
 from tract_serve.sequences.sequenced import Sequenced
@@ -12,7 +12,7 @@ from tract_serve.settings import Settings
 
 
 def sequenced(
-    name: str, version: str, recipe: Recipe, config: ModelConfig, told: Told, *, settings: Settings
+    name: str, version: str, recipe: ServingRecipe, config: ModelConfig, told: Tried, *, settings: Settings
 ) -> Sequenced:
     """A model with state, as its configuration says, or as its operators keep it. Raises ModelError."""
     kind = Carrying if config.has_state else Stateful

@@ -10,20 +10,20 @@ from typing import Any, Final
 import numpy as np
 
 from tract_core.errors import InputError, Unsupported
-from tract_serve.errors import BadRequest, Refusal, TooLarge
+from tract_serve.errors import BadRequest, Refusal, RequestTooLarge
 from tract_serve.logs import log
-from tract_serve.models.kinds import Model
-from tract_serve.models.recipe import Recipe
+from tract_serve.models.kinds import ServedModel
+from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.served import Served, Wish
-from tract_serve.models.trying import Told
+from tract_serve.models.trying import Tried
 from tract_serve.repository.config import ModelConfig
-from tract_serve.sequences.asked import Asked, asked_of
+from tract_serve.sequences.asked import AskedTurn, asked_of
 from tract_serve.sequences.keeper import Keeper
 from tract_serve.sequences.pickles import dumped, loaded
 from tract_serve.sequences.sequence import Sequence
 from tract_serve.sequences.signing import Head
 from tract_serve.sequences.store import NotStored, store_of
-from tract_serve.sequences.table import Table
+from tract_serve.sequences.table import SequenceTable
 from tract_serve.sequences.waiting import over
 from tract_serve.settings import Settings
 
@@ -37,7 +37,7 @@ class Sequenced(Served):
     """A model with state. A request without ``sequence_id`` runs on a fresh one."""
 
     def __init__(
-        self, name: str, version: str, recipe: Recipe, config: ModelConfig, told: Told, *, settings: Settings
+        self, name: str, version: str, recipe: ServingRecipe, config: ModelConfig, told: Tried, *, settings: Settings
     ) -> None:
         super().__init__(name, version, recipe, config, told)
         limits, policy = settings.limits, config.waiting(told.rows)
@@ -45,7 +45,7 @@ class Sequenced(Served):
         head = Head(name, version, told.digest, "", 0)
         keeper = Keeper(store_of(settings), head, looks_often=bool(settings.store_every))
         self._settings = settings
-        self._table = Table(
+        self._table = SequenceTable(
             name,
             keeper,
             most=limits.sequences,
@@ -57,11 +57,11 @@ class Sequenced(Served):
         self._owns_table = True
 
     @property
-    def sequences(self) -> Table:
+    def sequences(self) -> SequenceTable:
         """Those that are kept."""
         return self._table
 
-    def follow(self, before: Model) -> None:
+    def follow(self, before: ServedModel) -> None:
         """Go on with the sequences of the one before, if it is the same model, loaded again."""
         if isinstance(before, Sequenced) and type(before) is type(self) and before.found.digest == self.found.digest:
             idle_s = self._table.idle_s
@@ -89,7 +89,7 @@ class Sequenced(Served):
         """How the state is kept, in words."""
 
     @abstractmethod
-    def begin(self, inputs: Several[Array], asked: Asked) -> Any:
+    def begin(self, inputs: Several[Array], asked: AskedTurn) -> Any:
         """What a sequence begins with whose first request brings these inputs. Raises BadRequest."""
 
     @abstractmethod
@@ -101,11 +101,11 @@ class Sequenced(Served):
         """What goes on from a snapshot. Called by threads."""
 
     @abstractmethod
-    async def run_turn(self, sequence: Sequence, inputs: Several[Array], asked: Asked, wish: Wish) -> list[Array]:
+    async def run_turn(self, sequence: Sequence, inputs: Several[Array], asked: AskedTurn, wish: Wish) -> list[Array]:
         """One turn of a sequence, which it counts (`count`)."""
 
     @abstractmethod
-    async def run_alone(self, inputs: Several[Array], asked: Asked, wish: Wish) -> list[Array]:
+    async def run_alone(self, inputs: Several[Array], asked: AskedTurn, wish: Wish) -> list[Array]:
         """A request that belongs to no sequence, on a fresh state."""
 
     async def _answer(self, inputs: Several[Array], wish: Wish) -> list[Array]:
@@ -122,7 +122,7 @@ class Sequenced(Served):
             await self._behind(sequence, asked, wish)
             return outputs
 
-    async def finish(self, asked: Asked) -> list[Array]:
+    async def finish(self, asked: AskedTurn) -> list[Array]:
         """End a sequence that nothing more comes for: all that is still to come; nothing of one that is not fed.
 
         Raises NotFound for a sequence that was not started.
@@ -133,7 +133,7 @@ class Sequenced(Served):
             finally:
                 await self._table.end(sequence)
 
-    async def leave(self, asked: Asked) -> None:
+    async def leave(self, asked: AskedTurn) -> None:
         """Leave a sequence, whatever it is at, once nobody waits for it."""
         sequence = self._table.find(asked.key)
         if sequence is not None:
@@ -141,11 +141,11 @@ class Sequenced(Served):
                 await self._table.end(sequence)
                 self._table.drop(sequence)
 
-    async def run_end(self, sequence: Sequence, asked: Asked) -> list[Array]:
+    async def run_end(self, sequence: Sequence, asked: AskedTurn) -> list[Array]:
         """What is still to come of a sequence that has ended."""
         return []
 
-    def _again(self, sequence: Sequence, asked: Asked, wish: Wish) -> list[Array] | None:
+    def _again(self, sequence: Sequence, asked: AskedTurn, wish: Wish) -> list[Array] | None:
         """The outputs of a turn that was done already, for a client that has not got them. Raises BadRequest."""
         if asked.turn is None or asked.turn == sequence.turns:
             return None
@@ -155,7 +155,7 @@ class Sequenced(Served):
         problem = f"sequence_turn is {asked.turn}, and {asked.name} is at turn {sequence.turns}"
         raise BadRequest(problem, where=f"model {self.name!r}", hint="send what comes from that turn on")
 
-    async def _in_turn(self, sequence: Sequence, inputs: Several[Array], asked: Asked, wish: Wish) -> list[Array]:
+    async def _in_turn(self, sequence: Sequence, inputs: Several[Array], asked: AskedTurn, wish: Wish) -> list[Array]:
         """The turn; one that fails in the middle ends the sequence, and so does one that is the first."""
         try:
             if sequence.going is None:
@@ -174,13 +174,13 @@ class Sequenced(Served):
             if not sequence.turns:
                 sequence.leave()
 
-    def count(self, sequence: Sequence, inputs: Several[Array], outputs: list[Array], asked: Asked) -> None:
+    def count(self, sequence: Sequence, inputs: Several[Array], outputs: list[Array], asked: AskedTurn) -> None:
         """A turn is done."""
         sequence.turns += 1
         sequence.last = outputs if asked.turn is not None else None
         sequence.fed += sum(array.nbytes for array in inputs)
 
-    async def _behind(self, sequence: Sequence, asked: Asked, wish: Wish) -> None:
+    async def _behind(self, sequence: Sequence, asked: AskedTurn, wish: Wish) -> None:
         """What is to be done once a turn is done: end the sequence, store it, look at its size."""
         wish.told["sequence_turn"] = sequence.turns - 1
         if asked.ends:
@@ -203,7 +203,7 @@ class Sequenced(Served):
         if size > most:
             await self._table.end(sequence)
             problem = f"the state of {asked.name} has {size} bytes, at most {most} are kept: it has ended"
-            raise TooLarge(problem, where=f"model {self.name!r}", hint="--serve-limit sequence_bytes=...")
+            raise RequestTooLarge(problem, where=f"model {self.name!r}", hint="--serve-limit sequence_bytes=...")
 
     def frozen(self, sequence: Sequence) -> bytes:
         """What a sequence goes on with. Called by threads. Raises Unsupported."""

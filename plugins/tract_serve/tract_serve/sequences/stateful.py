@@ -17,15 +17,15 @@ from tract_core.errors import Unsupported
 from tract_core.runtime.streams import Streams
 from tract_serve.batching.lane import Lane
 from tract_serve.errors import BadRequest
-from tract_serve.models.recipe import Recipe
+from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.served import Wish
-from tract_serve.models.trying import Told
+from tract_serve.models.trying import Tried
 from tract_serve.repository.config import ModelConfig
-from tract_serve.sequences.asked import Asked, asked_of
+from tract_serve.sequences.asked import AskedTurn, asked_of
 from tract_serve.sequences.chunks import Chunks
 from tract_serve.sequences.sequence import Sequence
 from tract_serve.sequences.sequenced import Sequenced
-from tract_serve.sequences.turn import Turn
+from tract_serve.sequences.turn import SequenceTurn
 from tract_serve.sequences.waiting import over
 from tract_serve.settings import Settings
 
@@ -56,7 +56,7 @@ class Stateful(Sequenced):
     """A model whose operators keep something from turn to turn."""
 
     def __init__(
-        self, name: str, version: str, recipe: Recipe, config: ModelConfig, told: Told, *, settings: Settings
+        self, name: str, version: str, recipe: ServingRecipe, config: ModelConfig, told: Tried, *, settings: Settings
     ) -> None:
         super().__init__(name, version, recipe, config, told, settings=settings)
         streams = Streams.of(self.runnable.typed)
@@ -89,7 +89,7 @@ class Stateful(Sequenced):
         """Itself: pulses have no rows that are joined."""
         return inputs if self.chunks is not None else super()._checked(inputs)
 
-    def begin(self, inputs: Several[Array], asked: Asked) -> Going:
+    def begin(self, inputs: Several[Array], asked: AskedTurn) -> Going:
         """A fresh state."""
         state = self.runnable.spawn_state()
         if not asked.streams:
@@ -111,7 +111,7 @@ class Stateful(Sequenced):
             return Going(self.runnable, None, snapshot.unfreeze(), come, whole)
         return Going(self.runnable, snapshot.unfreeze(), None, come)
 
-    async def run_turn(self, sequence: Sequence, inputs: Several[Array], asked: Asked, wish: Wish) -> list[Array]:
+    async def run_turn(self, sequence: Sequence, inputs: Several[Array], asked: AskedTurn, wish: Wish) -> list[Array]:
         """One turn, or one chunk, of a sequence; at the end, all that is still to come of what is fed."""
         going: Going = sequence.going
         if (going.fed is not None) is not asked.streams:
@@ -122,7 +122,7 @@ class Stateful(Sequenced):
             frozen = await over(self._table.keeper.run(self.frozen, sequence))
             await over(self._table.keeper.run(self.thaw, sequence, frozen))
             going = sequence.going
-        turn = Turn(inputs, lambda: self._do(going, inputs, asked))
+        turn = SequenceTurn(inputs, lambda: self._do(going, inputs, asked))
         try:
             outputs = await self._turns.infer(turn, wish.priority, wish.timeout_s)
         except asyncio.CancelledError:
@@ -135,21 +135,21 @@ class Stateful(Sequenced):
         self.count(sequence, inputs, outputs, asked)
         return outputs
 
-    async def run_end(self, sequence: Sequence, asked: Asked) -> list[Array]:
+    async def run_end(self, sequence: Sequence, asked: AskedTurn) -> list[Array]:
         """All that is still to come of what is fed."""
         if sequence.going.fed is None:
             return []
         ending = replace(asked, starts=False, streams=True, ends=True)
         return await self.run_turn(sequence, (), ending, Wish())
 
-    async def run_alone(self, inputs: Several[Array], asked: Asked, wish: Wish) -> list[Array]:
+    async def run_alone(self, inputs: Several[Array], asked: AskedTurn, wish: Wish) -> list[Array]:
         """A fresh state: a turn is a request as any other, a chunk is a whole signal."""
         if not asked.streams:
             return await self._lane.infer(inputs, wish.priority, wish.timeout_s)
-        turn = Turn(inputs, lambda: self._do(self.begin(inputs, asked), inputs, replace(asked, ends=True)))
+        turn = SequenceTurn(inputs, lambda: self._do(self.begin(inputs, asked), inputs, replace(asked, ends=True)))
         return await self._turns.infer(turn, wish.priority, wish.timeout_s)
 
-    def _do(self, going: Going, inputs: Several[Array], asked: Asked) -> list[Array]:
+    def _do(self, going: Going, inputs: Several[Array], asked: AskedTurn) -> list[Array]:
         """The outputs. Called by a thread, or where a turn is quick by that of the event loop."""
         if going.fed is not None and self.chunks is not None and going.whole is not None:
             return self.chunks.fed(going.fed, going.whole, inputs, ends=asked.ends)

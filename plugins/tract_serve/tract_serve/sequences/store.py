@@ -38,7 +38,7 @@ class Place(Protocol):
 
 
 @frozen
-class Found:
+class StoredState:
     """A state that was kept: the pickle of it, how many turns are done, and the tag that it has."""
 
     state: bytes
@@ -62,7 +62,7 @@ class Store:
         self._place.put(name, self._signer.signed(head, state))
         return self._place.tag(name)
 
-    def get(self, head: Head) -> Found | None:
+    def get(self, head: Head) -> StoredState | None:
         """The state of a sequence; ``None`` where none is kept. Raises NotStored, BadRequest where it is not taken."""
         name = _name(head)
         tag = self._place.tag(name)
@@ -75,7 +75,7 @@ class Store:
         except BadRequest as error:
             error.where = f"{error.where or f'model {head.model!r}'}, {head.sequence[:100]!r}"
             raise
-        return Found(state, found.turns, tag)
+        return StoredState(state, found.turns, tag)
 
     def tag(self, head: Head) -> object:
         """What is another one each time the state of the sequence is kept. Raises NotStored."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from tract_serve.errors import Busy, NotFound, TooLate
 from tract_serve.logs import log
-from tract_serve.sequences.asked import Asked
+from tract_serve.sequences.asked import AskedTurn
 from tract_serve.sequences.keeper import Freezing, Keeper
 from tract_serve.sequences.sequence import Sequence
 from tract_serve.sequences.store import NotStored
@@ -25,7 +25,7 @@ _AGAIN_S: Final = 5.0
 """Seconds after which a state is tried to be stored again, where that went wrong."""
 
 
-class Table:
+class SequenceTable:
     """The sequences of one model. Used by the thread of one event loop.
 
     A model that is loaded again, and is the same one, takes the table of the one before.
@@ -61,7 +61,7 @@ class Table:
         return self._known.get(key)
 
     @asynccontextmanager
-    async def turn(self, asked: Asked, patience: float | None) -> AsyncGenerator[Sequence]:
+    async def turn(self, asked: AskedTurn, patience: float | None) -> AsyncGenerator[Sequence]:
         """Inside, the sequence is that of one request; the next one waits until it has ended.
 
         It can go on, or has nothing to go on with where the request starts it. Raises Busy where there are too many,
@@ -84,7 +84,7 @@ class Table:
                 self.drop(sequence)
             sequence.lock.release()
 
-    async def _entered(self, asked: Asked, patience: float | None) -> Sequence:
+    async def _entered(self, asked: AskedTurn, patience: float | None) -> Sequence:
         while True:
             sequence = self._known.get(asked.key) or await self._admitted(asked)
             if sequence.waiting >= self._most_waiting:
@@ -103,7 +103,7 @@ class Table:
                 return sequence
             sequence.lock.release()
 
-    async def _admitted(self, asked: Asked) -> Sequence:
+    async def _admitted(self, asked: AskedTurn) -> Sequence:
         """Room for one more. Raises Busy where there is none."""
         while len(self._known) >= self._most:
             if await self._made_room():
@@ -130,7 +130,7 @@ class Table:
         self.drop(one)
         return True
 
-    async def _resume(self, sequence: Sequence, asked: Asked) -> None:
+    async def _resume(self, sequence: Sequence, asked: AskedTurn) -> None:
         """Have it ready for a turn, from memory or from the store."""
         if sequence.is_there and await self._keeper.is_outdated(sequence):
             sequence.leave()

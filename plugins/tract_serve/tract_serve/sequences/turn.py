@@ -13,7 +13,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
-class Turn(list[Array]):
+class SequenceTurn(list[Array]):
     """The inputs of a turn, which a `Lane` takes as any others, with what is done to them.
 
     A client that leaves in the middle of the turn does not stop it: `left` tells when it is over, and what it gave.

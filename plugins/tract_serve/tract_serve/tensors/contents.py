@@ -63,12 +63,17 @@ def from_bytes(kind: DatumType, shape: tuple[int, ...], content: Any, where: str
         raise BadRequest(f"{found} bytes came, wanted {wanted} for {type_name(kind)} of shape {name}", where=where)
     flat = np.frombuffer(content, np.uint8 if kind is DatumType.BOOL else kind.numpy)
     if kind is DatumType.BOOL:
-        if flat.size and flat.max(initial=0) > 1:
-            raise BadRequest(f"a BOOL is {flat.max()}, wanted bytes of 0 and 1", where=where)
-        flat = flat.view(np.bool_)
+        flat = _bools(flat, where)
     if not flat.flags.aligned:  # as behind JSON of any length; a run would copy it as well, and not go the short way
         flat = flat.copy()
     return flat.reshape(shape)
+
+
+def _bools(flat: Array, where: str) -> Array:
+    """Bytes as truths."""
+    if flat.max(initial=0) > 1:
+        raise BadRequest(f"a BOOL is {flat.max()}, wanted bytes of 0 and 1", where=where)
+    return flat.view(np.bool_)
 
 
 def to_bytes(array: Array) -> Any:
@@ -146,41 +151,54 @@ def _flat(data: list[Any], where: str) -> tuple[list[Any], tuple[int, ...]]:
     return data, tuple(nesting)
 
 
-_HOLDS: Final[dict[str, tuple[set[type], str]]] = {
-    "float": ({int, float}, "numbers"),
-    "integer": ({int}, "whole numbers"),
-    "bool": ({bool}, "true and false"),
-    "text": ({str}, "texts"),
+def _as_texts(elements: list[Any], kind: DatumType, where: str) -> Array:
+    found: Array = np.empty(len(elements), object)
+    found[:] = elements
+    return found
+
+
+def _as_bools(elements: list[Any], kind: DatumType, where: str) -> Array:
+    return np.array(elements, np.bool_)
+
+
+def _as_integers(elements: list[Any], kind: DatumType, where: str) -> Array:
+    least, most = np.iinfo(kind.numpy).min, np.iinfo(kind.numpy).max
+    if elements and (min(elements) < least or max(elements) > most):
+        raise BadRequest(f"data holds numbers outside {least} to {most}, which {type_name(kind)} has", where=where)
+    return np.array(elements, kind.numpy)
+
+
+def _as_floats(elements: list[Any], kind: DatumType, where: str) -> Array:
+    try:
+        numbers = np.array(elements, np.float64)
+    except OverflowError:  # of an integer that no f64 holds
+        raise _too_large(kind, where) from None
+    with np.errstate(over="ignore"):
+        result = numbers.astype(kind.numpy)
+    if bool((np.isinf(result) & np.isfinite(numbers)).any()):
+        raise _too_large(kind, where)
+    return result
+
+
+def _too_large(kind: DatumType, where: str) -> BadRequest:
+    return BadRequest(f"data holds numbers that are too large for {type_name(kind)}", where=where)
+
+
+_FLOATS: Final = ({int, float}, "numbers", _as_floats)
+_INTEGERS: Final = ({int}, "whole numbers", _as_integers)
+_OTHERS: Final = {
+    DatumType.BOOL: ({bool}, "true and false", _as_bools),
+    DatumType.STRING: ({str}, "texts", _as_texts),
 }
-"""What JSON holds for a kind of element types, and its name."""
+"""What JSON holds for element types that are no numbers, its name, and what makes an array of it."""
 
 
 def _as_type(elements: list[Any], kind: DatumType, where: str) -> Array:
     """Elements as the type holds them."""
-    name = "text" if kind is DatumType.STRING else "bool" if kind is DatumType.BOOL else "integer"
-    types, wanted = _HOLDS["float" if kind.is_float() else name]
+    types, wanted, made = _OTHERS.get(kind) or (_FLOATS if kind.is_float() else _INTEGERS)
     if not set(map(type, elements)) <= types:
         raise BadRequest(f"data holds something else than {wanted}, which {type_name(kind)} has", where=where)
-    if kind is DatumType.STRING:
-        found: Array = np.empty(len(elements), object)
-        found[:] = elements
-        return found
-    if kind.is_integer() and elements:
-        least, most = np.iinfo(kind.numpy).min, np.iinfo(kind.numpy).max
-        if min(elements) < least or max(elements) > most:
-            raise BadRequest(f"data holds numbers outside {least} to {most}, which {type_name(kind)} has", where=where)
-    if not kind.is_float():
-        return np.array(elements, kind.numpy)
-    try:
-        numbers = np.array(elements, np.float64)
-        with np.errstate(over="ignore"):
-            result = numbers.astype(kind.numpy)
-        too_large = bool((np.isinf(result) & np.isfinite(numbers)).any())
-    except OverflowError:  # of an integer that no float64 holds
-        too_large, result = True, np.empty(0)
-    if too_large:
-        raise BadRequest(f"data holds numbers that are too large for {type_name(kind)}", where=where)
-    return result
+    return made(elements, kind, where)
 
 
 def _from_texts(shape: tuple[int, ...], content: Any, where: str) -> Array:
