@@ -66,9 +66,9 @@ class Counted:
 
 @frozen
 class About:
-    """What is said of a ``version`` of a model. ``kind``: what it is served as; ``context``: tokens, ``None`` where nobody says.
+    """What is said of a ``version`` of a model. ``kind``: what it is served as.
 
-    ``told``: how it is computed, by names.
+    ``context``: tokens, ``None`` where nobody says. ``told``: how it is computed, by names.
     """
 
     name: str

@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 @frozen
 class Tool:
-    """A function, by its ``name``. ``told``: as the client says it, for the template; ``parameters``: a schema of JSON."""
+    """A function, by its ``name``. ``told``: as the client says it; ``parameters``: a schema of JSON."""
 
     name: str
     told: Any
@@ -26,7 +26,10 @@ class Tool:
 
 @frozen
 class Tools:
-    """The functions of a request, ``known`` to the model. ``forced``: those of which one has to be called; ``several``: whether more may be."""
+    """The functions of a request, ``known`` to the model. ``forced``: those of which one has to be called.
+
+    ``several``: whether more may be.
+    """
 
     known: tuple[Tool, ...] = ()
     forced: tuple[Tool, ...] = ()

@@ -23,6 +23,9 @@ MOST_PIPELINED: Final = 16
 LINGER_S: Final = 2.0
 """Seconds in which the rest of a request is taken that is answered already: a client may write before it reads."""
 
+BRIEFLY_S: Final = 0.2
+"""The same for connections that are too many."""
+
 _REASONS: Final = {
     400: "Bad Request",
     408: "Request Timeout",
@@ -67,12 +70,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._since = self.loop.time()
         if len(self.connections) > self.limits.connections and not self._takes_place():
             self._refuse(503, f"{self.limits.connections} connections are open, and no more are taken")
+            self._wait(BRIEFLY_S)
             return
         self._wait(self.limits.read_s, 408)
 
     def _takes_place(self) -> bool:
         """Whether there is place, once the connection is closed that has asked for nothing for the longest time."""
-        others = [one for one in self.connections if one is not self and not one.transport.is_closing()]
+        others = [one for one in self.connections if one is not self and not _is_leaving(one)]
         if len(others) < self.limits.connections:
             return True
         idle = [one for one in others if isinstance(one, GuardedProtocol) and one._is_idle]
@@ -285,6 +289,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _stop_clocks(self) -> None:
         self._clock, self._writing = _stopped(self._clock), _stopped(self._writing)
+
+
+def _is_leaving(connection: Any) -> bool:
+    """Whether a connection was refused, or is being closed."""
+    return getattr(connection, "_is_refused", False) or connection.transport.is_closing()
 
 
 def _stopped(clock: asyncio.TimerHandle | None) -> None:

@@ -32,9 +32,9 @@ _HEADER = b"inference-header-content-length"
 
 @frozen
 class WantedOutput:
-    """An output that is asked for by its ``name``. ``binary``: as bytes; ``classes``: as its so many largest elements, if above 0.
+    """An output that is asked for by its ``name``. ``binary``: as bytes.
 
-    ``region``: where it is written to; ``offset``, ``room``: from where on in it, and how many bytes are left there.
+    ``classes``: as its so many largest elements, if above 0. ``region``: where it is written to; ``offset``, ``room``: from where on in it, and how many bytes are left there.
     """
 
     name: str

@@ -31,7 +31,10 @@ MOST_KEY: Final = 1 << 16
 
 @frozen
 class Head:
-    """What a state belongs to: a ``version`` of a ``model``. ``digest``: of the model; ``sequence``: its key; ``turns``: how many are done."""
+    """What a state belongs to: a ``version`` of a ``model``. ``digest``: of the model.
+
+    ``sequence``: its key; ``turns``: how many are done.
+    """
 
     model: str
     version: str
