@@ -34,7 +34,8 @@ _HEADER = b"inference-header-content-length"
 class WantedOutput:
     """An output that is asked for by its ``name``. ``binary``: as bytes.
 
-    ``classes``: as its so many largest elements, if above 0. ``region``: where it is written to; ``offset``, ``room``: from where on in it, and how many bytes are left there.
+    ``classes``: as its so many largest elements, if above 0. ``region``: where it is written to; ``offset``, ``room``:
+    from where on in it, and how many bytes are left there.
     """
 
     name: str
