@@ -51,7 +51,7 @@ def write_models(folder: Path) -> None:
 def serve(folder: Path) -> None:
     """The server, in which ONNX Runtime is one more kind of model."""
     import tract_serve
-    from tract_serve.models import kinds
+    from tract_serve import kinds
     from tract_serve.models.recipe import ServingRecipe
     from tract_serve.models.served import Served
     from tract_serve.models.trying import tried

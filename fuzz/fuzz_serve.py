@@ -190,6 +190,7 @@ class Asked:
     def __init__(self):
         from tract_serve.grpc.service import Service
         from tract_serve.http.application import Application
+        from tract_serve.routes import ROUTES
         from tract_serve.serving import Serving
         from tract_serve.settings import Limits, Settings
 
@@ -206,7 +207,7 @@ class Asked:
         settings = Settings(http_port=None, grpc_port=None, preload=False, watch_s=0, limits=limits)
         self.limits = limits
         self.serving = Serving(models(self.folder), settings)
-        self.application = Application(self.serving)
+        self.application = Application(self.serving, ROUTES)
         self.loop = asyncio.new_event_loop()
         self.loop.run_until_complete(self.serving.start())
         self.methods = Service(self.serving).handlers()

@@ -15,9 +15,9 @@ from typing import Any
 import grpc
 import pytest
 from servers import Running, identity, process, put, serving
-from tract_serve.http.application import check_token
 from tract_serve.server import Server
 from tract_serve.settings import Settings
+from tract_serve.tokens import check_token
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect

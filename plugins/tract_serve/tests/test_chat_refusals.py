@@ -15,7 +15,7 @@ from chat_models import PLAIN, parameters, put_text
 from servers import Running, identity, put, serving
 from tract_serve.chat import loading
 from tract_serve.chat.options import TextOptions
-from tract_serve.repository.config import ModelConfig
+from tract_serve.config import ModelConfig
 
 from tract_core.errors import CorruptModel
 

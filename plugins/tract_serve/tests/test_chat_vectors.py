@@ -15,7 +15,7 @@ import tract_transformers
 from chat_models import parameters, put_text
 from servers import Running, serving
 from tract_serve.chat.embeddings import TOGETHER
-from tract_serve.models.kinds import kind_of
+from tract_serve.kinds import kind_of
 
 from tiny_bert import bert_file, bert_folder  # isort: skip - of tract-transformers, whose place chat_models tells
 from halves_files import write_folder  # isort: skip

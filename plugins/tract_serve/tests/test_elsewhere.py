@@ -31,9 +31,9 @@ from click.testing import CliRunner
 from onnx import TensorProto
 from servers import identity, network, onnx, process, put, serving, sum_and_difference
 from tract_serve import server
-from tract_serve.http.routes import ROUTES
 from tract_serve.messages import message
 from tract_serve.repository.layout import found_in
+from tract_serve.routes import ROUTES
 from tract_serve.settings import Limits, Settings
 
 from tract_core.cli.frame import app

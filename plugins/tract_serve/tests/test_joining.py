@@ -12,12 +12,12 @@ from onnx import TensorProto, helper
 from servers import identity, network, put, sum_and_difference
 from tract_serve.batching.joining import RowsJoined
 from tract_serve.batching.ragged import RaggedJoined, tried
-from tract_serve.models.ports import Signature
+from tract_serve.batching.rows import RowAxes, rows_of
+from tract_serve.config import ModelConfig
 from tract_serve.models.recipe import ServingRecipe
-from tract_serve.models.rows import RowAxes, rows_of
 from tract_serve.models.served import Served
 from tract_serve.models.trying import Tried
-from tract_serve.repository.config import ModelConfig
+from tract_serve.tensors.ports import Signature
 
 import tract_core as tract
 from tract_core.errors import ModelError

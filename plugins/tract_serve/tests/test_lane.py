@@ -12,9 +12,9 @@ import pytest
 from tract_serve.batching.joining import RowsJoined
 from tract_serve.batching.lane import QUICK_S, Lane
 from tract_serve.batching.policy import WaitingPolicy
+from tract_serve.batching.rows import RowAxes
+from tract_serve.batching.statistics import Statistics
 from tract_serve.errors import BadRequest, Busy, TooLate
-from tract_serve.models.rows import RowAxes
-from tract_serve.models.statistics import Statistics
 
 from tract_core.errors import RunError
 

@@ -14,9 +14,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from servers import identity, network, put
+from tract_serve.config import ModelConfig
 from tract_serve.errors import BadRequest, Busy, Failed, NotFound
 from tract_serve.models.served import Served, Wish
-from tract_serve.repository.config import ModelConfig
 from tract_serve.repository.layout import found_in
 from tract_serve.repository.repository import Repository
 from tract_serve.settings import Settings

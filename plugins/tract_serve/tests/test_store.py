@@ -37,9 +37,10 @@ from servers import Running, process, put, serving
 from tract_serve.errors import BadRequest
 from tract_serve.sequences import table
 from tract_serve.sequences.folder import FolderPlace
+from tract_serve.sequences.places import store_of
 from tract_serve.sequences.redis import RedisPlace
 from tract_serve.sequences.signing import Head, Signer
-from tract_serve.sequences.store import NotStored, Place, Store, store_of
+from tract_serve.sequences.store import NotStored, Place, Store
 from tract_serve.settings import Limits, Settings
 from tritonclient.utils import InferenceServerException
 

@@ -15,9 +15,10 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
+from tract_serve.batching.statistics import BOUNDS, Statistics
 from tract_serve.chat.served import ServedTexts
+from tract_serve.http.exchange import Answer, HttpRequest
 from tract_serve.models.served import Served
-from tract_serve.models.statistics import BOUNDS, Statistics
 from tract_serve.sequences.sequenced import Sequenced
 
 if TYPE_CHECKING:
@@ -138,3 +139,8 @@ def metrics_of(serving: Serving) -> bytes:
     registry.register(collector)
     ProcessCollector(registry=registry)
     return generate_latest(registry)
+
+
+async def metrics(request: HttpRequest) -> Answer:
+    """What is counted, over HTTP."""
+    return Answer([metrics_of(request.serving)], kind=KIND)

@@ -12,8 +12,8 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.errors import InputError
 from tract_core.importing import imported
-from tract_serve.models.ports import Port, Signature
 from tract_serve.models.recipe import ServingRecipe, prepared
+from tract_serve.tensors.ports import Port, Signature
 
 
 def save_model(path: str | Path, model_path: str | Path, *, by_name: bool | None = None, **given: Any) -> None:

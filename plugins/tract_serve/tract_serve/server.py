@@ -18,6 +18,7 @@ from tract_serve.http.application import Application
 from tract_serve.http.listening import Listening
 from tract_serve.logs import log
 from tract_serve.models.trying import end_trials
+from tract_serve.routes import ROUTES
 from tract_serve.serving import Serving
 from tract_serve.settings import Settings
 
@@ -96,7 +97,7 @@ class Server:
             return None
         bound = _bound(settings.host, settings.http_port)
         self.http_port = bound.getsockname()[1]
-        return Listening(Application(self.serving, owns=False), settings, bound)
+        return Listening(Application(self.serving, ROUTES, owns=False), settings, bound)
 
     async def _end_http(self, http: Listening | None) -> None:
         if http is not None:

@@ -9,10 +9,10 @@ from typing import Final
 
 from tract_core.version import version
 from tract_serve.errors import BadRequest, Busy, Forbidden, NotFound, RequestTooLarge
-from tract_serve.models.kinds import ServedModel
+from tract_serve.models.protocol import ServedModel
 from tract_serve.models.served import Served
 from tract_serve.repository.repository import Repository
-from tract_serve.sequences.store import store_of
+from tract_serve.sequences.places import store_of
 from tract_serve.settings import Settings
 from tract_serve.shared_memory import SharedMemory
 from tract_serve.texts import shown

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tract_serve.models.rows import RowAxes
+from tract_serve.batching.rows import RowAxes
 
 Array = np.ndarray[Any, Any]
 

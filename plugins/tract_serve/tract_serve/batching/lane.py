@@ -15,8 +15,8 @@ import numpy as np
 
 from tract_serve.batching.joining import Joining
 from tract_serve.batching.policy import WaitingPolicy
+from tract_serve.batching.statistics import Statistics
 from tract_serve.errors import BadRequest, Busy, TooLate
-from tract_serve.models.statistics import Statistics
 
 Array = np.ndarray[Any, Any]
 Run = Callable[[Sequence[Array]], list[Array]]

@@ -13,8 +13,8 @@ import numpy as np
 
 from tract_core.errors import TractError
 from tract_serve.batching.joining import RowsJoined
-from tract_serve.models.ports import Port, Signature
-from tract_serve.models.rows import RowAxes
+from tract_serve.batching.rows import RowAxes
+from tract_serve.tensors.ports import Port, Signature
 
 Array = np.ndarray[Any, Any]
 

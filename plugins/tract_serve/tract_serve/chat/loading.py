@@ -16,8 +16,8 @@ from tract_serve.chat.options import TextOptions
 from tract_serve.chat.recipe import BYTES, Kind, TextRecipe, prepared, warm_up
 from tract_serve.chat.served import About, ServedScores, ServedText, ServedVectors, Writer
 from tract_serve.chat.turns import Places
+from tract_serve.config import ModelConfig
 from tract_serve.models.trying import asked_apart, raise_told
-from tract_serve.repository.config import ModelConfig
 from tract_serve.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tract_transformers.generation.text_model import TextModel
 
     from tract_core import Runnable
-    from tract_serve.models.kinds import ServedModel
+    from tract_serve.models.protocol import ServedModel
 
 SHARE: Final = 0.5
 """Of the memory that is free, how much pages of texts may take in all, unless somebody says how many there are."""

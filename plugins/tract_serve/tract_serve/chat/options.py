@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from tract_core.errors import CorruptModel
 from tract_core.frozen import frozen
-from tract_serve.repository.config import ModelConfig
+from tract_serve.config import ModelConfig
 
 CACHES: Final = ("f32", "f16", "bf16", "i8")
 

@@ -10,7 +10,8 @@ from typing import Any, cast
 import click
 
 from tract_core.errors import TractError
-from tract_serve.models.kinds import ServedModel, made
+from tract_serve.kinds import made
+from tract_serve.models.protocol import ServedModel
 from tract_serve.models.served import Served
 from tract_serve.repository.layout import FoundModel, found_in
 from tract_serve.settings import Settings

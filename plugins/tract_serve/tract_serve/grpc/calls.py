@@ -6,9 +6,9 @@ from typing import Any
 
 from tract_core.errors import TractError
 from tract_serve.errors import BadRequest
+from tract_serve.inference.said import config_of, metadata_of, statistics_of
 from tract_serve.inference.watching import log_settings, trace_settings
 from tract_serve.messages import ENUMS, message
-from tract_serve.models.said import config_of, metadata_of, statistics_of
 from tract_serve.serving import Serving
 from tract_serve.texts import shown
 

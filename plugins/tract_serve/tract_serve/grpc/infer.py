@@ -21,8 +21,8 @@ from tract_serve.tensors.types import type_of
 from tract_serve.texts import shown
 
 if TYPE_CHECKING:
-    from tract_serve.models.ports import Port
     from tract_serve.models.served import Wish
+    from tract_serve.tensors.ports import Port
     from tract_serve.tracing import Trace
 
 Array = np.ndarray[Any, Any]

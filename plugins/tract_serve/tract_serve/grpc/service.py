@@ -13,10 +13,10 @@ from tract_serve.errors import BadRequest, Refusal, RequestTooLarge, TooSlow, st
 from tract_serve.grpc import calls
 from tract_serve.grpc.incoming import SMALL, UNFOLDED, Incoming, read_as
 from tract_serve.grpc.infer import inferred
-from tract_serve.http.application import check_token
 from tract_serve.logs import LOGGER
 from tract_serve.messages import PACKAGE, message
 from tract_serve.serving import CONTROL_BYTES, Holding, Serving
+from tract_serve.tokens import check_token
 from tract_serve.tracing import traced
 
 Call: TypeAlias = Callable[[Serving, Any], Awaitable[Any]]

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import re
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import quote, unquote
 
 from tract_core.errors import TractError
-from tract_serve.errors import BadRequest, Unauthorised, WrongMethod, error_object, status_of, text_of
+from tract_serve.errors import BadRequest, WrongMethod, error_object, status_of, text_of
 from tract_serve.http.exchange import JSON, PIECE, Answer, HttpRequest, Message, Receive, Send
 from tract_serve.logs import LOGGER
 from tract_serve.serving import Serving
-from tract_serve.settings import Settings
+from tract_serve.tokens import check_token
 
 Handler: TypeAlias = Callable[[HttpRequest], Awaitable[Answer]]
+
+Routes: TypeAlias = Mapping[tuple[str, str], Handler]
+"""What answers a method of HTTP and a path, with ``{}`` for each part that may be any."""
 
 OPEN: Final = ("/v2/health/live", "/v2/health/ready")
 """Paths that say no more than that the server is there: whoever watches over it needs no token for them."""
@@ -35,9 +35,10 @@ class Application:
     ``serving`` is started and closed by the ``lifespan`` of ASGI, unless whoever made it does that.
     """
 
-    def __init__(self, serving: Serving, *, owns: bool = True) -> None:
+    def __init__(self, serving: Serving, routes: Routes, *, owns: bool = True) -> None:
+        """``routes``: what answers which path. ``owns``: whether it starts and closes the serving."""
         self.serving, self._owns = serving, owns
-        self._routes = _routes()
+        self._routes = _by_slashes(routes)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """One connection of ASGI: a request, a WebSocket, or the life of the server."""
@@ -100,22 +101,6 @@ class Application:
         if there:
             raise WrongMethod(f"{request.path[:200]!r} is asked by {', '.join(there)}, not by {asked[:20]}", there)
         raise self.serving.absent(request.path)
-
-
-def application(source: str | Path, settings: Settings | None = None) -> Application:
-    """An ASGI application for a repository of models, or for one model, as for ``uvicorn`` or Ray Serve."""
-    return Application(Serving(Path(source), settings or Settings()))
-
-
-def check_token(settings: Settings, shown: str) -> None:
-    """Raises Unauthorised where tokens are asked for, and none of them is shown (``Bearer TOKEN``)."""
-    if not settings.tokens:
-        return
-    kind, _, token = shown.partition(" ")
-    given = sha256(token.strip().encode("latin-1", "replace")).digest()  # the same time for tokens of all lengths
-    known = [hmac.compare_digest(given, sha256(one.encode()).digest()) for one in settings.tokens]
-    if kind.lower() != "bearer" or not any(known):
-        raise Unauthorised("the request shows no token that is known here", hint="Authorization: Bearer TOKEN")
 
 
 def _path(scope: Message) -> str:
@@ -225,12 +210,10 @@ def _packed(content: Any, packing: str) -> bytes:
     return packer.compress(content) + packer.flush()
 
 
-def _routes() -> Mapping[int, list[tuple[str, re.Pattern[str], Handler]]]:
+def _by_slashes(routes: Routes) -> Mapping[int, list[tuple[str, re.Pattern[str], Handler]]]:
     """Routes by the number of slashes in their path, which most requests are told apart by."""
-    from tract_serve.http.routes import ROUTES
-
     found: dict[int, list[tuple[str, re.Pattern[str], Handler]]] = {}
-    for (method, path), handler in ROUTES.items():
+    for (method, path), handler in routes.items():
         pattern = re.compile(re.escape(path).replace(r"\{\}", "([^/]+)"))
         found.setdefault(path.count("/"), []).append((method, pattern, handler))
     return found

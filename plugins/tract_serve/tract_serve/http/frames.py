@@ -16,11 +16,11 @@ from tract_serve.errors import BadRequest, Refusal, status_of, text_of
 from tract_serve.http.exchange import HttpRequest, Message
 from tract_serve.http.infer import infer
 from tract_serve.inference.wishes import wish_of
-from tract_serve.models.ports import Port
 from tract_serve.models.served import Served
 from tract_serve.sequences.stateful import Stateful
 from tract_serve.serving import Serving
 from tract_serve.tensors.contents import from_bytes, to_bytes
+from tract_serve.tensors.ports import Port
 
 Array = np.ndarray[Any, Any]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tract_serve.errors import Busy
 from tract_serve.http.exchange import Answer, HttpRequest
+from tract_serve.inference.said import config_of, metadata_of, statistics_of
 from tract_serve.messages import plain
-from tract_serve.models.said import config_of, metadata_of, statistics_of
 
 
 async def live(request: HttpRequest) -> Answer:
@@ -23,13 +23,6 @@ async def ready(request: HttpRequest) -> Answer:
 async def server(request: HttpRequest) -> Answer:
     """What the server is, and what it knows besides the protocol."""
     return Answer.of_json(request.serving.metadata())
-
-
-async def metrics(request: HttpRequest) -> Answer:
-    """What is counted, for Prometheus."""
-    from tract_serve.metrics import KIND, metrics_of
-
-    return Answer([metrics_of(request.serving)], kind=KIND)
 
 
 async def models(request: HttpRequest) -> Answer:

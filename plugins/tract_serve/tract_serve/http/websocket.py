@@ -20,7 +20,6 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from tract_core.errors import TractError
 from tract_serve.errors import BadRequest, Forbidden, TooSlow, status_of, text_of
-from tract_serve.http.application import check_token
 from tract_serve.http.exchange import Message, Receive, Send
 from tract_serve.http.frames import Frames, frames_of
 from tract_serve.logs import LOGGER, log
@@ -29,6 +28,7 @@ from tract_serve.sequences.asked import AskedTurn, asked_of
 from tract_serve.sequences.sequenced import Sequenced
 from tract_serve.serving import Serving
 from tract_serve.settings import LOOPBACK, Settings
+from tract_serve.tokens import check_token
 
 _PATH: Final = re.compile(r"/v2/models/([^/]+)(?:/versions/([^/]+))?/stream")
 

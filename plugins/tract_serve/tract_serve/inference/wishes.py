@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tract_serve.errors import BadRequest
-from tract_serve.models.served import Wish
-
-if TYPE_CHECKING:
-    from tract_serve.tracing import Trace
+from tract_serve.models.served import RequestTrace, Wish
 
 _NOTHING = Wish()
 
 
-def wish_of(parameters: Mapping[str, Any], seconds: float | None = None, trace: Trace | None = None) -> Wish:
+def wish_of(parameters: Mapping[str, Any], seconds: float | None = None, trace: RequestTrace | None = None) -> Wish:
     """``priority``, ``timeout`` (microseconds), and those whose meaning is up to the model.
 
     ``seconds``: that the client waits, if it says so otherwise. ``trace``: of the request. Raises BadRequest.

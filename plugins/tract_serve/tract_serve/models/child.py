@@ -21,9 +21,9 @@ from typing import Any
 from tract_core.errors import TractError
 from tract_core.importing import imported
 from tract_core.model.bodies import keeps_state
+from tract_serve.batching.rows import RowAxes, rows_of
+from tract_serve.models.digest import digest_of_model
 from tract_serve.models.recipe import ServingRecipe, prepared
-from tract_serve.models.rows import RowAxes, rows_of
-from tract_serve.sequences.digest import digest_of_model
 
 
 def answer(recipe: ServingRecipe) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,19 +17,26 @@ from tract_core.frozen import frozen
 from tract_serve.batching.joining import Joining, RowsJoined
 from tract_serve.batching.lane import Lane
 from tract_serve.batching.ragged import RaggedJoined, tried
+from tract_serve.batching.statistics import Statistics
+from tract_serve.config import ModelConfig
 from tract_serve.errors import BadRequest
-from tract_serve.models.ports import Signature
 from tract_serve.models.recipe import ServingRecipe
-from tract_serve.models.statistics import Statistics
 from tract_serve.models.trying import Tried
-from tract_serve.repository.config import ModelConfig
+from tract_serve.tensors.ports import Signature
 
 if TYPE_CHECKING:
     from tract_core import Runnable
-    from tract_serve.models.kinds import ServedModel
-    from tract_serve.tracing import Trace
+    from tract_serve.models.protocol import ServedModel
 
 Array = np.ndarray[Any, Any]
+
+
+class RequestTrace(Protocol):
+    """What follows a request."""
+
+    def end(self, served: Served, inputs: Sequence[Array], problem: BaseException | None) -> None:
+        """The request is over; ``problem``: why it was not answered."""
+        ...
 
 
 @frozen
@@ -44,7 +51,7 @@ class Wish:
     priority: int = 0
     timeout_s: float | None = None
     parameters: Mapping[str, Any] | None = None
-    trace: Trace | None = None
+    trace: RequestTrace | None = None
     told: dict[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from tract_core.errors import ModelError
 from tract_core.frozen import frozen
+from tract_serve.batching.rows import RowAxes
 from tract_serve.models.child import answer
 from tract_serve.models.recipe import ServingRecipe
-from tract_serve.models.rows import RowAxes
 
 _TRIALS: Final[set[subprocess.Popen[str]]] = set()
 """Processes that try a model now."""

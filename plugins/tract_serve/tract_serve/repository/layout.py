@@ -18,7 +18,7 @@ from typing import Final
 from tract_core.errors import InputError, MissingFile, ModelError, TractError
 from tract_core.frozen import frozen
 from tract_core.plugins import default_registry
-from tract_serve.repository.config import ModelConfig, default_config
+from tract_serve.config import ModelConfig, default_config
 from tract_serve.settings import Settings
 
 MOST_MODELS: Final = 10_000

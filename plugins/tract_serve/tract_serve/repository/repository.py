@@ -11,11 +11,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 from tract_core.errors import ModelError, TractError, meant
 from tract_core.frozen import frozen
+from tract_serve.config import ModelConfig
 from tract_serve.errors import BadRequest, Busy, Failed, NotFound
+from tract_serve.kinds import made
 from tract_serve.logs import log
-from tract_serve.models.kinds import ServedModel, made
+from tract_serve.models.protocol import ServedModel
 from tract_serve.models.served import Served
-from tract_serve.repository.config import ModelConfig
 from tract_serve.repository.layout import FoundModel, fingerprint, found_in
 from tract_serve.settings import Settings
 

@@ -16,18 +16,18 @@ import numpy as np
 
 from tract_core.errors import CorruptModel
 from tract_core.frozen import frozen
+from tract_serve.config import ModelConfig
 from tract_serve.errors import BadRequest
 from tract_serve.messages import ENUMS
-from tract_serve.models.ports import Port, Signature
 from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.served import Wish
 from tract_serve.models.trying import Tried
-from tract_serve.repository.config import ModelConfig
 from tract_serve.sequences.asked import AskedTurn
 from tract_serve.sequences.sequence import Sequence
 from tract_serve.sequences.sequenced import Sequenced
 from tract_serve.settings import Settings
 from tract_serve.tensors.contents import from_bytes
+from tract_serve.tensors.ports import Port, Signature
 
 Array = np.ndarray[Any, Any]
 

@@ -11,7 +11,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.runtime.streams import StreamEnd, Streams
 from tract_serve.errors import BadRequest
-from tract_serve.models.ports import Port, Signature
+from tract_serve.tensors.ports import Port, Signature
 
 if TYPE_CHECKING:
     from tract_core import Feeding

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tract_serve.config import ModelConfig
 from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.trying import Tried
-from tract_serve.repository.config import ModelConfig
 from tract_serve.sequences.carrying import Carrying
 from tract_serve.sequences.sequenced import Sequenced
 from tract_serve.sequences.stateful import Stateful

@@ -10,19 +10,20 @@ from typing import Any, Final
 import numpy as np
 
 from tract_core.errors import InputError, Unsupported
+from tract_serve.config import ModelConfig
 from tract_serve.errors import BadRequest, Refusal, RequestTooLarge
 from tract_serve.logs import log
-from tract_serve.models.kinds import ServedModel
+from tract_serve.models.protocol import ServedModel
 from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.served import Served, Wish
 from tract_serve.models.trying import Tried
-from tract_serve.repository.config import ModelConfig
 from tract_serve.sequences.asked import AskedTurn, asked_of
 from tract_serve.sequences.keeper import Keeper
 from tract_serve.sequences.pickles import dumped, loaded
+from tract_serve.sequences.places import store_of
 from tract_serve.sequences.sequence import Sequence
 from tract_serve.sequences.signing import Head
-from tract_serve.sequences.store import NotStored, store_of
+from tract_serve.sequences.store import NotStored
 from tract_serve.sequences.table import SequenceTable
 from tract_serve.sequences.waiting import over
 from tract_serve.settings import Settings

@@ -16,11 +16,11 @@ from tract_core.data import DatumType
 from tract_core.errors import Unsupported
 from tract_core.runtime.streams import Streams
 from tract_serve.batching.lane import Lane
+from tract_serve.config import ModelConfig
 from tract_serve.errors import BadRequest
 from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.served import Wish
 from tract_serve.models.trying import Tried
-from tract_serve.repository.config import ModelConfig
 from tract_serve.sequences.asked import AskedTurn, asked_of
 from tract_serve.sequences.chunks import Chunks
 from tract_serve.sequences.sequence import Sequence

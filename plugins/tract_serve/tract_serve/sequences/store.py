@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Final, Protocol
+from typing import Protocol
 
 from tract_core.digests import digest_of
-from tract_core.errors import InputError, TractError
+from tract_core.errors import TractError
 from tract_core.frozen import frozen
 from tract_serve.errors import BadRequest
 from tract_serve.sequences.signing import Head, Signer, check_belongs
-from tract_serve.settings import Limits, Settings
+from tract_serve.settings import Limits
 
 
 class NotStored(TractError):
@@ -88,30 +87,3 @@ class Store:
 
 def _name(head: Head) -> str:
     return digest_of("sequence", head.model, head.version, head.sequence)
-
-
-REDIS: Final = ("redis://", "rediss://", "unix://")
-"""How the address of a database begins."""
-
-
-def store_of(settings: Settings) -> Store | None:
-    """The store that settings name. Raises InputError where it cannot be used, or has no key."""
-    if settings.store is None:
-        return None
-    if settings.store_key is None:
-        hint = "--store-key FILE; head -c 32 /dev/urandom > FILE makes one"
-        raise InputError("a store needs a key that states are signed with", where=settings.store, hint=hint)
-    return _store(settings.store, settings.store_key, settings.limits)
-
-
-@cache
-def _store(address: str, key: str, limits: Limits) -> Store:
-    """One for all models of a server."""
-    signer = Signer.of_file(key)
-    if address.startswith(REDIS):
-        from tract_serve.sequences.redis import RedisPlace
-
-        return Store(RedisPlace(address, limits), signer, limits)
-    from tract_serve.sequences.folder import FolderPlace
-
-    return Store(FolderPlace(address, limits), signer, limits)

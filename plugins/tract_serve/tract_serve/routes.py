@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_serve import metrics
 from tract_serve.chat import completions, embeddings
 from tract_serve.chat import models as of_texts
 from tract_serve.http import control, health, infer
@@ -25,7 +26,7 @@ ROUTES: Final[dict[tuple[str, str], Handler]] = {
     ("POST", "/v1/completions"): completions.completions,
     ("POST", "/v1/embeddings"): embeddings.embeddings,
     ("POST", "/v1/rerank"): embeddings.rerank,
-    ("GET", "/metrics"): health.metrics,
+    ("GET", "/metrics"): metrics.metrics,
     ("GET", "/v2"): health.server,
     ("GET", "/v2/"): health.server,
     ("GET", "/v2/models"): health.models,

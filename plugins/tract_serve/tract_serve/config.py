@@ -28,9 +28,9 @@ from tract_serve.batching.policy import MOST_ROWS, WaitingPolicy
 from tract_serve.messages import ENUMS, message
 
 if TYPE_CHECKING:
-    from tract_serve.models.ports import Port, Signature
-    from tract_serve.models.rows import RowAxes
+    from tract_serve.batching.rows import RowAxes
     from tract_serve.settings import Settings
+    from tract_serve.tensors.ports import Port, Signature
 
 NAMES: Final = ("config.pbtxt", "config.json")
 MOST_BYTES: Final = 1 << 20

@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from tract_core.errors import CorruptModel
 from tract_core.importing import imported
+from tract_serve.config import ModelConfig
+from tract_serve.models.protocol import ServedModel
 from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.served import Served
 from tract_serve.models.trying import tried
-from tract_serve.repository.config import ModelConfig
 from tract_serve.settings import Settings
-
-
-class ServedModel(Protocol):
-    """A version of a model that is ready, whatever it is served as."""
-
-    @property
-    def name(self) -> str:
-        """The name in the repository."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """A number, as a text."""
-        ...
-
-    def told(self) -> Mapping[str, Any]:
-        """What the log says of it."""
-        ...
-
-    async def close(self) -> None:
-        """Return once everything is answered that it has."""
-        ...
-
 
 Maker = Callable[[str, str, Path, ModelConfig, Settings], ServedModel]
 
@@ -78,19 +56,21 @@ def made(name: str, version: str, path: Path, config: ModelConfig, settings: Set
     if kind not in KINDS:
         raise CorruptModel(f"kind is {kind!r}, wanted one of {', '.join(KINDS)}", where="parameters")
     maker = KINDS[kind]
-    if isinstance(maker, str):
-        module, _, attribute = maker.partition(":")
-        maker = cast("Maker", getattr(imported(module), attribute))
-    return maker(name, version, path, config, settings)
+    make = cast("Maker", _found(maker)) if isinstance(maker, str) else maker
+    return make(name, version, path, config, settings)
 
 
 def kind_of(path: Path) -> str:
     """What a model is served as of which nothing is said: one of texts by its files, else one of tensors."""
     if not _is_of_texts(path):
         return "tensors"
-    from tract_serve.chat.kinds import kind_of_texts
+    return _found("tract_serve.chat.kinds:kind_of_texts")(path)
 
-    return kind_of_texts(path)
+
+def _found(name: str) -> Any:
+    """What ``module:name`` leads to: models of texts are no part of what all servers need."""
+    module, _, attribute = name.partition(":")
+    return getattr(imported(module), attribute)
 
 
 def _is_of_texts(path: Path) -> bool:

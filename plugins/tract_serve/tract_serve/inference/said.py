@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tract_serve.batching.statistics import Duration, Statistics
 from tract_serve.messages import ENUMS, message
-from tract_serve.models.ports import Port
 from tract_serve.models.served import Served
-from tract_serve.models.statistics import Duration, Statistics
+from tract_serve.tensors.ports import Port
 
 if TYPE_CHECKING:
     from tract_serve.repository.repository import Repository
