@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock
@@ -51,5 +52,5 @@ class KeptModels:
 MODELS = KeptModels()
 """Those of this process."""
 
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32":  # which does not fork
     os.register_at_fork(after_in_child=MODELS.renew_locks)

@@ -7,6 +7,7 @@ as they would of any other file. It is in a folder that nobody but its user can 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,5 +57,5 @@ def path_on_this_node(model: PlacedModel) -> Path:
 
 def folder_of_this_user() -> Path:
     """Where models lie: in the folder for temporary files."""
-    user = os.getuid() if hasattr(os, "getuid") else "user"
+    user = "user" if sys.platform == "win32" else os.getuid()
     return Path(tempfile.gettempdir()) / f"tract-ray-{user}"

@@ -122,7 +122,7 @@ class Server:
         for name in ("SIGINT", "SIGTERM"):
             with suppress(NotImplementedError):  # as on Windows, where Ctrl-C raises KeyboardInterrupt
                 loop.add_signal_handler(getattr(signal, name), self._ends.set)
-        if hasattr(signal, "SIGHUP"):
+        if sys.platform != "win32":
             loop.add_signal_handler(signal.SIGHUP, self._reload)
 
     def _reload(self) -> None:
@@ -145,10 +145,10 @@ def _bound(host: str, port: int) -> socket.socket:
 
 def allow_files(count: int) -> None:
     """Have this process open so many files and connections, as far as the system lets it."""
-    try:
-        import resource
-    except ImportError:  # as on Windows, which has no such limit
+    if sys.platform == "win32":  # which has no such limit
         return
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -91,7 +92,7 @@ class SharedMemory:
         found = bytearray(count)
         view, at = memoryview(found), 0
         while at < count:
-            read = os.preadv(region.file.number, [view[at:]], region.offset + offset + at)
+            read = _read_at(region.file.number, view[at:], region.offset + offset + at)
             if not read:
                 raise BadRequest("its memory is smaller than it was when it was registered", where=f"region {name!r}")
             at += read
@@ -109,7 +110,7 @@ class SharedMemory:
         at = 0
         while at < view.nbytes:
             try:
-                at += os.pwrite(region.file.number, view[at:], region.offset + offset + at)
+                at += _write_at(region.file.number, view[at:], region.offset + offset + at)
             except OSError as error:  # of memory that nobody has room for
                 raise BadRequest(f"it cannot be written: {error.strerror}", where=f"region {name!r}") from None
 
@@ -135,3 +136,15 @@ def _opened(key: str, where: str) -> int:
         return os.open(os.path.join(_FOLDER, key.lstrip("/")), os.O_RDWR | sum(flags))
     except OSError as error:
         raise BadRequest(f"the memory {key!r} cannot be opened: {error.strerror}", where=where) from None
+
+
+def _read_at(file: int, into: memoryview, offset: int) -> int:
+    """How many bytes were read; 0 where there are none."""
+    return 0 if sys.platform == "win32" else os.preadv(file, [into], offset)
+
+
+def _write_at(file: int, content: memoryview, offset: int) -> int:
+    """How many bytes were written."""
+    if sys.platform == "win32":
+        raise OSError("memory is shared on Linux alone")
+    return os.pwrite(file, content, offset)

@@ -18,16 +18,18 @@ def classes(scores: Array, count: int) -> Array:
     """
     if scores.dtype.kind == "O" or not scores.ndim:
         raise BadRequest("classification is asked for of an output that has no scores")
-    kept = min(count, scores.shape[-1])
-    order = _descending(scores)[..., :kept]
-    found = np.take_along_axis(scores, order, -1).reshape(-1)
-    if scores.dtype.kind in "iub":
-        values = [str(int(one)) for one in found]
-    else:
-        values = [f"{one:f}" for one in found.astype(np.float64).tolist()]
-    result: Array = np.empty(len(values), object)
+    order = _descending(scores)[..., :count]
+    values = _written(np.take_along_axis(scores, order, -1).reshape(-1))
+    result: Array = np.empty(order.size, object)
     result[:] = [f"{value}:{place}" for value, place in zip(values, order.reshape(-1).tolist(), strict=True)]
     return result.reshape(order.shape)
+
+
+def _written(scores: Array) -> list[str]:
+    """Each as a text, whole numbers without a fraction."""
+    if scores.dtype.kind in "iub":
+        return [str(int(one)) for one in scores]
+    return [f"{one:f}" for one in scores.astype(np.float64).tolist()]
 
 
 def _descending(scores: Array) -> Array:
