@@ -131,6 +131,12 @@ class Serving:
         """Whether the models are loaded."""
         return self.repository.is_started
 
+    @property
+    def writes_texts(self) -> bool:
+        """Whether there is a model of another kind than those of tensors."""
+        versions = self.repository.models.values()
+        return any(not isinstance(one, Served) for models in versions for one in models.values())
+
     def metadata(self) -> dict[str, object]:
         """What the server says of itself."""
         return {"name": NAME, "version": version(), "extensions": list(EXTENSIONS)}

@@ -91,6 +91,8 @@ def _say(server: Server) -> None:
     kind = "https" if server.settings.certificate else "http"
     if server.http_port is not None:
         click.echo(f"HTTP  {kind}://{host}:{server.http_port}/v2", err=True)
+        if server.serving.writes_texts:
+            click.echo(f"      {kind}://{host}:{server.http_port}/v1  (as OpenAI's)", err=True)
     if server.grpc_port is not None:
         click.echo(f"gRPC  {host}:{server.grpc_port}", err=True)
     for one in server.serving.repository.index:
