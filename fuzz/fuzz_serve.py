@@ -25,7 +25,10 @@ from driver import Finding, Target, main
 from serve_requests import grpc as by_grpc
 from serve_requests import http, mutated, taken_apart
 
-SHARED = f"tract-fuzz-{os.getpid()}"
+SHARED = os.environ.setdefault("TRACT_FUZZ", f"tract-fuzz-{os.getpid()}")
+"""The name of shared memory, and of a folder: of this process, which those that it starts inherit."""
+FOLDER = Path(tempfile.gettempdir()) / SHARED
+MEMORY = Path("/dev/shm") / SHARED
 MODELS = ("plain", "texts", "whole", "two", "sums", "spare")
 
 
@@ -194,7 +197,8 @@ class Asked:
         from tract_serve.serving import Serving
         from tract_serve.settings import Limits, Settings
 
-        self.folder = Path(tempfile.mkdtemp())
+        self.folder = FOLDER / str(os.getpid())
+        self.folder.mkdir(parents=True)
         limits = Limits(
             body_bytes=1 << 20,
             json_bytes=1 << 19,
@@ -211,14 +215,12 @@ class Asked:
         self.loop = asyncio.new_event_loop()
         self.loop.run_until_complete(self.serving.start())
         self.methods = Service(self.serving).handlers()
-        self.shared = Path("/dev/shm") / SHARED
-        self.shared.write_bytes(bytes(4096))
+        MEMORY.write_bytes(bytes(4096))
 
     def close(self):
         self.loop.run_until_complete(self.serving.close())
         self.loop.close()
-        shutil.rmtree(self.folder)
-        self.shared.unlink(missing_ok=True)
+        clean_up()
 
     def examine(self, content):
         """What became of a request, in a word. Raises Finding."""
@@ -316,6 +318,11 @@ class Asked:
         return "gRPC OK"
 
 
+def clean_up():
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    MEMORY.unlink(missing_ok=True)
+
+
 class Aborted(Exception):
     """A call was ended with a status."""
 
@@ -361,11 +368,12 @@ def examine(content, chance):
 
         logging.disable(logging.CRITICAL)
         _ASKED.append(Asked())
-        atexit.register(_ASKED[0].close)
     return _ASKED[0].examine(content)
 
 
 TARGET = Target(__file__, ".request", seeds, mutated, examine)
 
 if __name__ == "__main__":
+    if "--work" not in sys.argv:  # such a process is killed, and the one that started it cleans up
+        atexit.register(clean_up)
     sys.exit(main(TARGET, __doc__))

@@ -19,6 +19,8 @@ Those of models of texts are in `tract_serve.chat.options`.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,11 +52,12 @@ TEXT_PARAMETERS: Final = (
 class ModelConfig:
     """What is said of a model. ``told``: the message that it was read from.
 
-    ``most_waiting``: requests that may wait, where it does not say.
+    ``most_waiting``: requests that may wait, where it does not say. ``folder``: that it is of, if it is of one.
     """
 
     told: Any
     most_waiting: int = 1024
+    folder: Path | None = None
 
     @staticmethod
     def nothing() -> ModelConfig:
@@ -73,7 +76,7 @@ class ModelConfig:
                     )
                 if name == "config.json" and not _says_a_model(path):
                     continue
-                return ModelConfig.of_text(path.read_text(errors="replace"), str(path))
+                return replace(ModelConfig.of_text(path.read_text(errors="replace"), str(path)), folder=folder)
         return ModelConfig.nothing()
 
     @staticmethod
@@ -165,6 +168,17 @@ class ModelConfig:
         """Whether inputs and outputs are the state of sequences, which the server hands on (implicit state)."""
         return bool(self.told.sequence_batching.state)
 
+    def labels(self) -> dict[str, list[str]]:
+        """What the classes of outputs are called, by output (``label_filename``). Raises CorruptModel."""
+        return {one.name: self._lines(one.label_filename) for one in self.told.output if one.label_filename}
+
+    def _lines(self, name: str) -> list[str]:
+        path = None if self.folder is None or Path(name).name != name else self.folder / name
+        if path is None or not path.is_file() or path.stat().st_size > MOST_BYTES:
+            problem = f"there is no file {name[:100]!r} of labels, or it has more than {MOST_BYTES} bytes"
+            raise CorruptModel(problem, where=str(self.folder or "the configuration"))
+        return path.read_text(errors="replace").splitlines()
+
     @property
     def filename(self) -> str:
         """The file in a version's folder, if it is said."""
@@ -215,10 +229,13 @@ class ModelConfig:
         if given.data_type and datatype != port.datatype:
             raise CorruptModel(f"the configuration says {datatype}, the model {port.datatype}", where=where)
         sizes = port.sizes[1:] if self.told.max_batch_size > 0 else port.sizes
-        dims = list(given.dims)
+        dims, name = list(given.dims), "dims"
+        if given.HasField("reshape"):
+            _check_reshape(given, where)
+            dims, name = list(given.reshape.shape), "reshape"
         fits = len(dims) == len(sizes) and all(a < 0 or b is None or a == b for a, b in zip(dims, sizes, strict=True))
-        if dims and not fits:
-            raise CorruptModel(f"the configuration says dims {dims}, the model has {port.shape}", where=where)
+        if not fits and (dims or name == "reshape"):
+            raise CorruptModel(f"the configuration says {name} {dims}, the model has {port.shape}", where=where)
 
     def _json(self, name: str, kind: type) -> Any:
         text = self.parameter(name)
@@ -231,6 +248,15 @@ class ModelConfig:
         if not isinstance(found, kind):
             raise CorruptModel(f"{name} is {text[:60]!r}, wanted a {kind.__name__} of JSON", where="parameters")
         return found
+
+
+def _check_reshape(given: Any, where: str) -> None:
+    """Raises CorruptModel where there are not as many elements in both shapes, and as many sizes that may be any."""
+    pairs = [[size for size in sizes if size >= 0] for sizes in (given.dims, given.reshape.shape)]
+    free = len(given.dims) - len(pairs[0]), len(given.reshape.shape) - len(pairs[1])
+    if prod(pairs[0]) != prod(pairs[1]) or free[0] != free[1]:
+        problem = f"dims {list(given.dims)} and reshape {list(given.reshape.shape)} do not have as many elements"
+        raise CorruptModel(problem, where=where)
 
 
 def _says_a_model(path: Path) -> bool:

@@ -146,14 +146,22 @@ MESSAGES: Final[dict[str, dict[str, str]]] = {
     "LogSettingsResponse": {"settings": "1 {string LogValue}"},
     # What of model_config.proto means something here; fields besides are left alone.
     "ModelInstanceGroup": {"name": "1 string", "count": "2 int32", "kind": "4 InstanceKind"},
+    "ModelTensorReshape": {"shape": "1 [int64]"},
     "ModelInput": {
         "name": "1 string",
         "data_type": "2 DataType",
         "dims": "4 [int64]",
+        "reshape": "5 ModelTensorReshape",
         "allow_ragged_batch": "7 bool",
         "optional": "8 bool",
     },
-    "ModelOutput": {"name": "1 string", "data_type": "2 DataType", "dims": "3 [int64]"},
+    "ModelOutput": {
+        "name": "1 string",
+        "data_type": "2 DataType",
+        "dims": "3 [int64]",
+        "label_filename": "4 string",
+        "reshape": "5 ModelTensorReshape",
+    },
     "Latest": {"num_versions": "1 uint32"},
     "All": {},
     "Specific": {"versions": "1 [int64]"},

@@ -22,7 +22,6 @@ from tract_serve.texts import shown
 
 if TYPE_CHECKING:
     from tract_serve.models.served import Wish
-    from tract_serve.tensors.ports import Port
     from tract_serve.tracing import Trace
 
 Array = np.ndarray[Any, Any]
@@ -143,15 +142,16 @@ def _add_outputs(
 ) -> None:
     for number in served.signature.chosen([*wanted] or None):
         port = served.signature.outputs[number]
-        _add_output(serving, answer, port, outputs[number], wanted.get(port.name, {}))
+        array, parameters, datatype = outputs[number], wanted.get(port.name, {}), port.datatype
+        count = _number(parameters, "classification")
+        if count:
+            array, datatype = classes(array, count, served.labels.get(port.name, ())), "BYTES"
+        made = answer.outputs.add(name=port.name, datatype=datatype, shape=array.shape)
+        _add_output(serving, answer, made, array, parameters)
 
 
-def _add_output(serving: Serving, answer: Any, port: Port, array: Array, parameters: Mapping[str, Any]) -> None:
+def _add_output(serving: Serving, answer: Any, made: Any, array: Array, parameters: Mapping[str, Any]) -> None:
     """Add an output. Those that are written to shared memory have raw contents too, of no bytes: clients count them."""
-    datatype, count = port.datatype, _number(parameters, "classification")
-    if count:
-        array, datatype = classes(array, count), "BYTES"
-    made = answer.outputs.add(name=port.name, datatype=datatype, shape=array.shape)
     content = to_bytes(array)
     region = parameters.get("shared_memory_region")
     if region is None:

@@ -225,7 +225,7 @@ def _answer(
     for number, output in wanted:
         array, datatype = outputs[number], served.signature.outputs[number].datatype
         if output.classes:
-            array, datatype = classes(array, output.classes), "BYTES"
+            array, datatype = classes(array, output.classes, served.labels.get(output.name, ())), "BYTES"
         one: dict[str, Any] = {"name": output.name, "datatype": datatype, "shape": list(array.shape)}
         if output.region:
             content = memoryview(to_bytes(array))

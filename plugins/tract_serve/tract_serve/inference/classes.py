@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from tract_serve.errors import BadRequest
 Array = np.ndarray[Any, Any]
 
 
-def classes(scores: Array, count: int) -> Array:
+def classes(scores: Array, count: int, labels: Sequence[str] = ()) -> Array:
     """Of the last axis, the ``count`` largest elements, largest first, each as the text ``SCORE:PLACE``.
+
+    Behind it stands ``:LABEL``, where there is one for the place.
 
     Raises BadRequest for an output of texts, or without axes.
     """
@@ -21,8 +24,13 @@ def classes(scores: Array, count: int) -> Array:
     order = _descending(scores)[..., :count]
     values = _written(np.take_along_axis(scores, order, -1).reshape(-1))
     result: Array = np.empty(order.size, object)
-    result[:] = [f"{value}:{place}" for value, place in zip(values, order.reshape(-1).tolist(), strict=True)]
+    pairs = zip(values, order.reshape(-1).tolist(), strict=True)
+    result[:] = [f"{value}:{place}{_label(labels, place)}" for value, place in pairs]
     return result.reshape(order.shape)
+
+
+def _label(labels: Sequence[str], place: int) -> str:
+    return f":{labels[place]}" if place < len(labels) else ""
 
 
 def _written(scores: Array) -> list[str]:

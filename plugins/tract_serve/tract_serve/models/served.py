@@ -21,6 +21,7 @@ from tract_serve.batching.statistics import Statistics
 from tract_serve.config import ModelConfig
 from tract_serve.errors import BadRequest
 from tract_serve.models.recipe import ServingRecipe
+from tract_serve.models.reshaped import Reshapes
 from tract_serve.models.trying import Tried
 from tract_serve.tensors.ports import Signature
 
@@ -66,6 +67,10 @@ class Served:
         self.runnable: Runnable = prepared(recipe)
         self.whole = self.signature = Signature.of(self.runnable)
         config.check(self.signature, where=f"model {name!r}")
+        self.labels = config.labels()
+        self._reshapes = Reshapes.of(config, self.signature)
+        if self._reshapes is not None:
+            self.signature = self._reshapes.seen
         self.statistics = Statistics()
         self._open = 0
         self._idle: asyncio.Future[None] | None = None
@@ -93,8 +98,8 @@ class Served:
             return None
         if not ragged:
             return RowsJoined(rows)
-        joining = RaggedJoined(rows, self.signature, ragged)
-        problem = tried(joining, self.signature, self._turn)
+        joining = RaggedJoined(rows, self.whole, ragged)
+        problem = tried(joining, self.whole, self._turn)
         if problem:
             raise ModelError(f"requests of different lengths cannot be joined: {problem}", where=f"model {self.name!r}")
         return joining
@@ -123,6 +128,8 @@ class Served:
             with self.held():
                 inputs = self._checked(self._in_order(given, wish))
                 outputs = await self._answer(inputs, wish)
+                if self._reshapes is not None:
+                    outputs = self._reshapes.out(outputs)
         except BaseException as error:
             problem = error
             self.statistics.fail.add(perf_counter() - begun)
@@ -150,7 +157,8 @@ class Served:
 
     def _in_order(self, given: Mapping[str, tuple[DatumType, Array]], wish: Wish) -> Sequence[Array]:
         """The inputs, in order. Raises BadRequest where they do not fit."""
-        return self.signature.in_order(given)
+        inputs = self.signature.in_order(given)
+        return inputs if self._reshapes is None else self._reshapes.into(inputs)
 
     def _checked(self, inputs: Sequence[Array]) -> Sequence[Array]:
         """Itself. Raises BadRequest where there are more rows than the configuration allows (``max_batch_size``)."""
