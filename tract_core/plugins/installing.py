@@ -13,7 +13,12 @@ from typing import Any, Final, NamedTuple
 
 from tract_core.plugins.distributions import CORE, DISTRIBUTIONS
 
-_NEEDS: Final = {"tract-cpu": ("tract-llvm",), "tract-cuda": ("tract-llvm",), "tract-torch": ("tract-nnef",)}
+_NEEDS: Final = {
+    "tract-cpu": ("tract-llvm",),
+    "tract-cuda": ("tract-llvm",),
+    "tract-serve": ("tract-inferers",),
+    "tract-torch": ("tract-nnef",),
+}
 """Which others, beside the core, a distribution needs: pip would look for them by name."""
 
 

@@ -36,6 +36,7 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "llm-bench": ("tract-transformers",),
         "native": ("tract-cpu",),
         "perplexity": ("tract-transformers",),
+        "serve": ("tract-serve",),
         "transcribe": ("tract-transformers",),
         "inferers": ("tract-inferers",),
         "torch-export": ("tract-torch",),

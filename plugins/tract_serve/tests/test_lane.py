@@ -14,7 +14,7 @@ from tract_serve.batching.lane import QUICK_S, Lane
 from tract_serve.batching.policy import WaitingPolicy
 from tract_serve.batching.rows import RowAxes
 from tract_serve.batching.statistics import Statistics
-from tract_serve.errors import BadRequest, Busy, TooLate
+from tract_serve.errors import Busy, TooLate
 
 from tract_core.errors import RunError
 
@@ -215,7 +215,7 @@ def test_who_leaves_is_not_run() -> None:
     assert told.cancelled == 1
 
 
-def test_priorities_go_first_and_are_refused_where_there_are_none() -> None:
+def test_priorities_go_first_and_others_are_the_usual_one() -> None:
     model = ServedModel(is_open=False)
     order: list[int] = []
 
@@ -228,17 +228,14 @@ def test_priorities_go_first_and_are_refused_where_there_are_none() -> None:
             await found.infer(row(1), priority)
             order.append(priority)
 
-        tasks = [asyncio.ensure_future(ask(priority)) for priority in (3, 0, 1, 2)]
+        tasks = [asyncio.ensure_future(ask(priority)) for priority in (3, 0, 1, 4)]
         await queued(found, 4)
-        with pytest.raises(BadRequest, match="priority is 4, and the model has 3 priorities"):
-            await found.infer(row(1), 4)
         model.gate.set()
         await asyncio.gather(first, *tasks)
-        with pytest.raises(BadRequest, match="the model has no priorities"):
-            await lane(model).infer(row(1), 1)
+        await lane(model).infer(row(1), 1)
 
     run(work)
-    assert order == [1, 0, 2, 3]
+    assert order == [1, 0, 4, 3]
 
 
 def test_nobody_who_is_alone_waits_for_more() -> None:
@@ -304,6 +301,6 @@ def test_what_is_counted() -> None:
 
     run(work)
     assert (told.rows, told.runs) == (5, 2)
-    assert sorted(told.batches) == [1, 2]
+    assert sorted(told.batches) == [1, 4]
     assert told.queue.count == 3
     assert told.compute_infer.count == 3

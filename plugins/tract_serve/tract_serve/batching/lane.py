@@ -16,7 +16,7 @@ import numpy as np
 from tract_serve.batching.joining import Joining
 from tract_serve.batching.policy import WaitingPolicy
 from tract_serve.batching.statistics import Statistics
-from tract_serve.errors import BadRequest, Busy, TooLate
+from tract_serve.errors import Busy, TooLate
 
 Array = np.ndarray[Any, Any]
 Run = Callable[[Sequence[Array]], list[Array]]
@@ -107,11 +107,7 @@ class Lane:
 
     def _admit(self, inputs: Sequence[Array], priority: int, timeout_s: float | None) -> WaitingRequest:
         policy = self._policy
-        rank = priority or policy.priority
-        if priority and not 0 < priority <= policy.levels:
-            self._told.refused += 1
-            problem = f"priority is {priority}, and the model has {policy.levels or 'no'} priorities"
-            raise BadRequest(problem, where=f"model {self._name!r}")
+        rank = priority if 0 < priority <= policy.levels else policy.priority  # as Triton takes others
         if self._alive >= policy.most_waiting:
             self._told.refused += 1
             problem = f"{self._alive} requests wait for it, and more may not"
@@ -225,8 +221,9 @@ class Lane:
         """A run has ended: tell whoever waits for it, and begin the next."""
         self._running -= 1
         found, seconds = done.result()
-        rows = sum(self._rows(one.inputs) for one in group)
-        self._told.run(len(group), rows, seconds)
+        done_well = [one for one, result in zip(group, found, strict=True) if not isinstance(result, BaseException)]
+        if done_well:
+            self._told.run(len(done_well), sum(self._rows(one.inputs) for one in done_well), seconds)
         self._mean += (seconds[1] - self._mean) * (0.2 if self._mean else 1.0)
         if len(group) == 1:
             self._remember(tuple([array.shape for array in group[0].inputs]), seconds[1])

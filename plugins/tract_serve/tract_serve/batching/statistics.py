@@ -29,7 +29,7 @@ class Statistics:
     """Of one version of a model. ``rows``: inferences, each row for itself; ``runs``: of the model.
 
     ``latencies``: how many requests were answered within each of `BOUNDS`, and later. ``batches``: how long runs took,
-    by the number of requests in them, with what laying inputs together and taking outputs apart took.
+    by the number of rows in them, with what laying inputs together and taking outputs apart took.
     """
 
     success: Duration = field(default_factory=Duration)
@@ -58,9 +58,9 @@ class Statistics:
         self.runs += 1
         self.rows += rows
         self.last = int(time() * 1000)
-        parts = self.batches.get(requests)
+        parts = self.batches.get(rows)
         if parts is None:
-            parts = self.batches[requests] = (Duration(), Duration(), Duration())
+            parts = self.batches[rows] = (Duration(), Duration(), Duration())
         totals = (self.compute_input, self.compute_infer, self.compute_output)
         for one, total, took in zip(parts, totals, seconds, strict=True):
             one.add(took)

@@ -240,7 +240,7 @@ class Repository:
         model = self._ready[name].pop(version)
         if not self._ready[name]:
             del self._ready[name]
-        self._say(name, str(version), "UNAVAILABLE", ModelError(reason))
+        self._say(name, str(version), "UNAVAILABLE", ModelError(reason, hint=""))
         log("model.left", model=name, version=version, reason=reason)
         self._close(model)
 
