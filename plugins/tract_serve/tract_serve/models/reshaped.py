@@ -18,7 +18,7 @@ Sizes = tuple[int | None, ...]
 
 
 @frozen
-class Reshape:
+class PortReshape:
     """``outside``: sizes as clients have them; ``inside``: as the model does. ``None`` for those that may be any.
 
     These go from one to the other in their order.
@@ -41,8 +41,8 @@ class Reshapes:
     """``inputs``, ``outputs``: those of a model, in order; ``None`` for what has one shape. ``seen``: by clients."""
 
     seen: Signature
-    inputs: tuple[Reshape | None, ...]
-    outputs: tuple[Reshape | None, ...]
+    inputs: tuple[PortReshape | None, ...]
+    outputs: tuple[PortReshape | None, ...]
 
     @staticmethod
     def of(config: ModelConfig, signature: Signature) -> Reshapes | None:
@@ -70,18 +70,18 @@ class Reshapes:
             raise Failed("an output does not have the shape that the configuration reshapes") from None
 
 
-def _of(port: Port, given: Any, *, batched: bool) -> Reshape | None:
+def _of(port: Port, given: Any, *, batched: bool) -> PortReshape | None:
     if given is None:
         return None
     first: Sizes = port.sizes[:1] if batched else ()
-    return Reshape((*first, *_sizes(given.dims)), (*first, *_sizes(given.reshape.shape)))
+    return PortReshape((*first, *_sizes(given.dims)), (*first, *_sizes(given.reshape.shape)))
 
 
 def _sizes(dims: Sequence[int]) -> Sizes:
     return tuple(None if size < 0 else size for size in dims)
 
 
-def _seen(ports: Sequence[Port], reshapes: Sequence[Reshape | None]) -> tuple[Port, ...]:
+def _seen(ports: Sequence[Port], reshapes: Sequence[PortReshape | None]) -> tuple[Port, ...]:
     """The ports as clients see them."""
     return tuple(
         port if one is None else replace(port, sizes=one.outside, symbols=(None,) * len(one.outside))
