@@ -176,7 +176,8 @@ class Serving:
         most = self.settings.limits.body_bytes
         if count > most:
             raise RequestTooLarge(
-                f"the request has {count} bytes, at most {most} are taken", hint="start it with --limit body_bytes=..."
+                f"the request has {count} bytes, at most {most} are taken",
+                hint="start it with --serve-limit body_bytes=...",
             )
 
     def absent(self, path: str) -> NotFound:
