@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 from servers import identity, network, put, sum_and_difference
 from tract_serve.batching.joining import RowsJoined
-from tract_serve.batching.ragged import RaggedJoined, tried
+from tract_serve.batching.ragged import RaggedJoined, why_not_joined
 from tract_serve.batching.rows import RowAxes, rows_of
 from tract_serve.config import ModelConfig
 from tract_serve.models.recipe import ServingRecipe
@@ -98,7 +98,7 @@ def ragged(model: Any, names: list[str]) -> tuple[RaggedJoined, Signature, tract
 @pytest.mark.parametrize("lengths", [(1, 1), (4, 7), (5, 5, 4), (6, 4, 7, 5)])
 def test_requests_of_different_lengths(lengths: tuple[int, ...]) -> None:
     joining, signature, runnable = ragged(masked_sum(), ["x", "mask"])
-    assert tried(joining, signature, lambda inputs: [np.asarray(one) for one in runnable.run(inputs)]) == ""
+    assert why_not_joined(joining, signature, lambda inputs: [np.asarray(one) for one in runnable.run(inputs)]) == ""
     random = np.random.default_rng(sum(lengths))
     requests = [
         [random.standard_normal((1, length, 4), np.float32), np.ones((1, length), np.int64)] for length in lengths

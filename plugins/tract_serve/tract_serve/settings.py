@@ -27,11 +27,10 @@ class Limits:
     message. ``waiting``: requests that wait for one model. ``sequences``, ``sequence_idle_s``: of one model, how many
     are kept, and for how many seconds after their last request; ``sequence_bytes``: of the state of one. ``stored``,
     ``stored_bytes``, ``stored_s``: of the store of such states, how many, with how many bytes in all, and for how many
-    seconds.
-    ``regions``: of shared memory. ``response_bytes``: of one answer. ``load_s``: seconds in which a model must be
-    loaded and prepared. ``messages``: of a conversation. ``choices``: answers to one prompt. ``answer_s``: seconds in
-    which an answer of a model that writes must be whole. ``waiting_of_one``: requests to such a model that one client
-    may have there.
+    seconds. ``regions``: of shared memory. ``response_bytes``: of one answer. ``load_s``: seconds in which a model must
+    be loaded and prepared. ``messages``: of a conversation. ``choices``: answers to one prompt. ``answer_s``: seconds
+    in which an answer of a model that writes must be whole. ``waiting_of_one``: requests to such a model that one
+    client may have there.
     """
 
     body_bytes: int = 256 << 20

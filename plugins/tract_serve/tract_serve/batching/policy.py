@@ -16,7 +16,8 @@ class WaitingPolicy:
 
     ``most_waiting``: requests; more are refused. ``timeout_s``: how long a request may wait that does not say itself;
     ``allows_timeout``: whether it may say so. ``instances``: runs at the same time. ``priority``: of requests that do
-    not say theirs; 1 goes first. ``levels``: how many priorities there are; 0 where requests may not say any.
+    not say theirs; 1 goes first. ``levels``: how many priorities there are; any other that
+    a request says counts as the usual one.
     """
 
     most_rows: int = MOST_ROWS

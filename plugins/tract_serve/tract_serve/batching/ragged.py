@@ -82,7 +82,7 @@ class RaggedJoined(RowsJoined):
         return found
 
 
-def tried(joining: RaggedJoined, signature: Signature, run: Callable[[Sequence[Array]], list[Array]]) -> str:
+def why_not_joined(joining: RaggedJoined, signature: Signature, run: Callable[[Sequence[Array]], list[Array]]) -> str:
     """Why requests of different lengths cannot be joined; empty where they can, as far as trying tells."""
     short, long = (_tried_inputs(signature, joining, length) for length in (_SHORT, _LONG))
     try:

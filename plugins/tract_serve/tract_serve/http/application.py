@@ -85,7 +85,7 @@ class Application:
         try:
             await _send(answer, request, send)
         finally:
-            request.release()
+            request.holding.release()
 
     def _handler(self, request: HttpRequest) -> Handler:
         """What answers a request. Raises NotFound, WrongMethod."""
@@ -136,7 +136,7 @@ async def _send(answer: Answer, request: HttpRequest, send: Send) -> None:
         problem = f"the answer has {len(content)} bytes, at most {limits.response_bytes} are sent"
         answer = refused(BadRequest(problem, hint="ask for fewer outputs, or for less at once"), request.path)
         content = _joined(answer.body)
-    request.hold_anyway(len(content))
+    request.holding.anyway(len(content))
     headers = [(b"content-type", answer.kind), *answer.headers]
     packing = _packing(request.header(b"accept-encoding"), answer.kind) if answer.packs else ""
     if packing and len(content) >= PACKED_FROM:

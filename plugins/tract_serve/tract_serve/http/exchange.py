@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from tract_serve.errors import BadRequest, RequestTooLarge, TooSlow, UnknownEncoding
-from tract_serve.serving import Serving
+from tract_serve.serving import Holding, Serving
 from tract_serve.texts import shown
 
 Message: TypeAlias = dict[str, Any]
@@ -50,9 +50,9 @@ class Answer:
 
 @dataclass(slots=True)
 class HttpRequest:
-    """``parts``: what stands in the places of a route's ``{}``. ``headers``: small letters. ``taken``: bytes of room.
+    """``parts``: what stands in the places of a route's ``{}``. ``headers``: small letters.
 
-    ``client``: the address that it comes from.
+    ``client``: the address that it comes from. ``holding``: its part of the room for requests.
     """
 
     serving: Serving
@@ -62,8 +62,11 @@ class HttpRequest:
     headers: Mapping[bytes, bytes]
     receive: Receive
     parts: Sequence[str] = ()
-    taken: int = field(default=0)
     client: str = ""
+    holding: Holding = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.holding = Holding(self.serving.room)
 
     def header(self, name: bytes) -> str:
         """A header; empty where it is not there."""
@@ -88,30 +91,15 @@ class HttpRequest:
         """JSON of the body. There is to be room for what it becomes. Raises BadRequest, TooLarge, Busy."""
         most = self.serving.settings.limits.json_bytes
         if len(content) > most:
-            hint = "send tensors as bytes (binary_data_size), or start the server with --limit json_bytes=..."
+            hint = "send tensors as bytes (binary_data_size), or start the server with --serve-limit json_bytes=..."
             raise RequestTooLarge(f"the JSON has {len(content)} bytes, at most {most} are taken", hint=hint)
-        self.hold_more(unfolded(content))
+        self.holding.more(unfolded(content))
         return json_of(content)
 
     async def left(self) -> None:
         """Return when the client has left. To be asked once the body is read."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
-
-    def release(self) -> None:
-        """The body is no longer held."""
-        self.serving.room.give_back(self.taken)
-        self.taken = 0
-
-    def hold_more(self, count: int) -> None:
-        """The request holds so many bytes more. Raises Busy where there is no room for them."""
-        self.serving.room.take(count, self.taken)
-        self.taken += count
-
-    def hold_anyway(self, count: int) -> None:
-        """The same for bytes that are there already: what comes later finds less room."""
-        self.serving.room.take_anyway(count)
-        self.taken += count
 
     async def _read(self) -> bytes | bytearray:
         """The body as it comes: there is room for what has come, not for what was announced."""
@@ -125,7 +113,7 @@ class HttpRequest:
                 raise BadRequest("the client left before its request was whole")
             part: bytes = message.get("body", b"")
             self.serving.check_size(len(part) + (0 if found is None else len(found)))
-            self.hold_more(len(part))
+            self.holding.more(len(part))
             if found is None and not message.get("more_body"):
                 return part
             found = bytearray() if found is None else found
@@ -160,7 +148,7 @@ class HttpRequest:
             else:
                 part = await asyncio.get_running_loop().run_in_executor(None, unpacker.decompress, packed, PIECE)
             self.serving.check_size(len(found) + len(part))
-            self.hold_more(len(part))
+            self.holding.more(len(part))
             found += part
             packed = unpacker.unconsumed_tail
             if unpacker.eof or not (packed or part):

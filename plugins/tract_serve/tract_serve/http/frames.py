@@ -135,7 +135,7 @@ class Tensors:
         except (Refusal, TractError) as error:
             return _framed({"error": text_of(error), "status": status_of(error)}, [])
         finally:
-            request.release()
+            request.holding.release()
         parts = cast("Sequence[Any]", answer.body)
         head = bytes(parts[0])
         return b"".join([len(head).to_bytes(_LENGTH, "little"), head, *parts[1:]])

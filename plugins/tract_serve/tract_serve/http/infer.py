@@ -158,7 +158,7 @@ def _inputs(request: HttpRequest, asked: Mapping[str, Any], behind: memoryview) 
         elif size is not None:
             if at + size > behind.nbytes:
                 raise BadRequest(f"{behind.nbytes - at} bytes are left behind the JSON, wanted {size}", where=where)
-            request.hold_more(TEXTS * size if kind is DatumType.STRING else 0)
+            request.holding.more(TEXTS * size if kind is DatumType.STRING else 0)
             array = from_bytes(kind, shape, behind[at : at + size], where)
             at += size
         else:
@@ -177,7 +177,7 @@ def _shared(request: HttpRequest, parameters: Mapping[str, Any], where: str) -> 
         raise BadRequest("'shared_memory_byte_size' is missing", where=where)
     regions = request.serving.regions()
     regions.check(region, offset, size)
-    request.hold_more(size)
+    request.holding.more(size)
     return regions.read(region, offset, size)
 
 

@@ -16,11 +16,11 @@ from tract_core.errors import ModelError, TractError
 from tract_core.frozen import frozen
 from tract_serve.batching.joining import Joining, RowsJoined
 from tract_serve.batching.lane import Lane
-from tract_serve.batching.ragged import RaggedJoined, tried
+from tract_serve.batching.ragged import RaggedJoined, why_not_joined
 from tract_serve.batching.statistics import Statistics
 from tract_serve.config import ModelConfig
 from tract_serve.errors import BadRequest
-from tract_serve.models.recipe import ServingRecipe
+from tract_serve.models.recipe import ServingRecipe, prepared
 from tract_serve.models.reshaped import Reshapes
 from tract_serve.models.trying import Tried
 from tract_serve.tensors.ports import Signature
@@ -61,8 +61,6 @@ class Served:
 
     def __init__(self, name: str, version: str, recipe: ServingRecipe, config: ModelConfig, told: Tried) -> None:
         """``recipe``: of what is run. ``config``: what its folder says. ``told``: what was found out about it."""
-        from tract_serve.models.recipe import prepared
-
         self.name, self.version, self.config, self.recipe, self.found = name, version, config, recipe, told
         self.runnable: Runnable = prepared(recipe)
         self.whole = self.signature = Signature.of(self.runnable)
@@ -99,7 +97,7 @@ class Served:
         if not ragged:
             return RowsJoined(rows)
         joining = RaggedJoined(rows, self.whole, ragged)
-        problem = tried(joining, self.whole, self._turn)
+        problem = why_not_joined(joining, self.whole, self._turn)
         if problem:
             raise ModelError(f"requests of different lengths cannot be joined: {problem}", where=f"model {self.name!r}")
         return joining

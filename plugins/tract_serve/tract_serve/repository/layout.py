@@ -74,11 +74,6 @@ def _is_of_versions(folder: Path) -> bool:
     return (folder / "config.pbtxt").is_file() or any(one.is_dir() and one.name.isdecimal() for one in _entries(folder))
 
 
-def found_at(source: Path, name: str, settings: Settings) -> FoundModel | None:
-    """The model of that name, as it is on disk now; ``None`` where there is none."""
-    return found_in(source, settings).get(name)
-
-
 def fingerprint(found: FoundModel) -> tuple[object, ...]:
     """What changes when files of a model do: names, sizes, times."""
     told: list[object] = [str(found.problem)]
@@ -106,7 +101,7 @@ def _found(entry: Path, settings: Settings) -> FoundModel | None:
         config = ModelConfig.of_folder(entry)
         numbered = {int(one.name): one for one in _entries(entry) if one.is_dir() and one.name.isdecimal()}
         if not numbered and not _is_whole(entry) and _model_file(entry) is None:
-            return None if not any((entry / name).exists() for name in ("config.pbtxt",)) else _without(entry, config)
+            return _without(entry, config) if (entry / "config.pbtxt").exists() else None
         there = {number: folder for number, folder in numbered.items() if number > 0} or {1: entry}
         versions = {number: _version(there[number], config) for number in config.versions([*there])}
         if not versions:

@@ -20,7 +20,7 @@ from tract_serve.models.served import Served
 from tract_serve.repository.layout import FoundModel, fingerprint, found_in
 from tract_serve.settings import Settings
 
-State: TypeAlias = Literal["READY", "UNAVAILABLE", "LOADING", "UNLOADING"]
+State: TypeAlias = Literal["READY", "UNAVAILABLE", "LOADING"]
 
 _LISTED: Final = 10
 """Names that an error lists."""
