@@ -271,21 +271,22 @@ def test_a_bomb(server: Process, packing: str) -> None:
 PACKED = gzip.compress(json.dumps(GOOD).encode())
 
 
+# Each is named: gzip writes the time of day, and tests are known by the same name in every process.
 @pytest.mark.parametrize(
     ("packing", "body", "status", "reason"),
     [
-        ("gzip", PACKED[:-9], 400, "ends in the middle"),
-        ("gzip", PACKED[:4], 400, "ends in the middle"),
-        ("gzip", b"", 400, "ends in the middle"),
-        ("gzip", b"plain", 400, "is no gzip"),
-        ("deflate", b"plain", 400, "is no deflate"),
-        ("gzip", PACKED[:-8] + bytes(8), 400, "is no gzip"),
-        ("gzip", PACKED + b"more", 400, "are left behind the gzip"),
-        ("gzip", PACKED + PACKED, 400, "are left behind the gzip"),
-        ("gzip", gzip.compress(PACKED), 400, "is no JSON"),
-        ("br", PACKED, 415, "wanted gzip, deflate or none"),
-        ("gzip, gzip", PACKED, 415, "wanted gzip, deflate or none"),
-        ("x" * 5000, PACKED, 415, "wanted gzip, deflate or none"),
+        pytest.param("gzip", PACKED[:-9], 400, "ends in the middle", id="cut"),
+        pytest.param("gzip", PACKED[:4], 400, "ends in the middle", id="cut in its header"),
+        pytest.param("gzip", b"", 400, "ends in the middle", id="nothing"),
+        pytest.param("gzip", b"plain", 400, "is no gzip", id="plain as gzip"),
+        pytest.param("deflate", b"plain", 400, "is no deflate", id="plain as deflate"),
+        pytest.param("gzip", PACKED[:-8] + bytes(8), 400, "is no gzip", id="another sum"),
+        pytest.param("gzip", PACKED + b"more", 400, "are left behind the gzip", id="more behind"),
+        pytest.param("gzip", PACKED + PACKED, 400, "are left behind the gzip", id="two"),
+        pytest.param("gzip", gzip.compress(PACKED), 400, "is no JSON", id="packed twice"),
+        pytest.param("br", PACKED, 415, "wanted gzip, deflate or none", id="brotli"),
+        pytest.param("gzip, gzip", PACKED, 415, "wanted gzip, deflate or none", id="two names"),
+        pytest.param("x" * 5000, PACKED, 415, "wanted gzip, deflate or none", id="a long name"),
     ],
 )
 def test_compression_that_is_none(server: Process, packing: str, body: bytes, status: int, reason: str) -> None:
