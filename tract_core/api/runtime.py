@@ -10,7 +10,7 @@ from tract_core.api.handle import later_of, recipe_of, taken_later
 from tract_core.api.model import Model
 from tract_core.errors import InputError, TractError
 from tract_core.limits import spending
-from tract_core.plugins.parameters import given_parameters
+from tract_core.plugins.parameters import given_parameters, parameters_of, parse_call
 from tract_core.prepared.environment import installed
 from tract_core.prepared.signature import ModelSignature
 from tract_core.runtime import protocol
@@ -137,6 +137,18 @@ def runtime_for_name(name: str, registry: Registry | None = None, **options: Any
     known = installed() if registry is None else None
     found = None if known is None else find_known(name, options, (known.runtimes, known.default))
     return Runtime(found or find_runtime(name, registry, options), registry)
+
+
+def runtime_with(name: str, registry: Registry | None = None, **wishes: Any) -> Runtime:
+    """The runtime of that name, with those wishes as options that it knows, and that ``name`` does not say itself.
+
+    For callers that take any runtime: ``runtime_with("reference", threads=2)`` is one without threads. A wish that is
+    ``None`` is none. Raises as `runtime_for_name`.
+    """
+    found, (_, said) = runtime_for_name(name, registry), parse_call(name)
+    known = {one.key for one in parameters_of(type(found.backend))} - {key.replace("-", "_") for key in said}
+    taken = {key: value for key, value in wishes.items() if value is not None and key in known}
+    return runtime_for_name(name, registry, **taken) if taken else found
 
 
 def runtime_like(runtime: str | Runtime, options: dict[str, Any], registry: Registry | None) -> Runtime:

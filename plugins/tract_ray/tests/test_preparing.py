@@ -233,17 +233,18 @@ def test_a_runtime_without_threads_has_none(models, rows) -> None:
 
 
 def test_the_share_of_a_worker_is_what_a_run_may_use(models, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    original = tract.runtime_for_name
+    options: list[dict[str, object]] = []
+    prepare = tract.Runtime.prepare
     monkeypatch.setattr(
-        "tract_core.api.runtime.runtime_for_name", lambda *a, **k: asked.append((a, k)) or original(*a, **k)
+        tract.Runtime, "prepare", lambda self, model: options.append(self.options()) or prepare(self, model)
     )
     monkeypatch.setattr("tract_ray.preparing.cpus_of_this_worker", lambda: 3)
     monkeypatch.setattr("tract_ray.preparing.MODELS", KeptModels())
     scored_model(ModelRecipe(models["dense"], {}, "default", "from_ray", trust=False))
-    assert asked[-1] == (("default",), {"threads": 3})
+    scored_model(ModelRecipe(models["dense"], {}, "cpu(threads=2)", "from_ray", trust=False))
+    scored_model(ModelRecipe(models["dense"], {}, "reference", "from_ray", trust=False))
     scored_model(ModelRecipe(models["dense"], {}, "default", None, trust=False))
-    assert asked[-1] == (("default",), {})
+    assert options == [{"threads": 3}, {"threads": 2}, {}, {}]
 
 
 def test_who_warms_a_cache_saves_others_the_work(models, tmp_path: Path) -> None:

@@ -85,13 +85,9 @@ def _format_of(path: str) -> str | None:
 
 
 def _runtime(recipe: ModelRecipe, threads: int | None) -> Runtime:
-    """With as many threads, where it has threads at all, or where they were asked for by their number."""
-    from dataclasses import fields
+    """With so many threads. Raises InputError where it has none, and a number was asked for."""
+    from tract_core.api.runtime import runtime_for_name, runtime_with
 
-    from tract_core.api.runtime import runtime_for_name
-
-    runtime = runtime_for_name(recipe.runtime)
-    takes = "threads" in {field.name for field in fields(type(runtime.backend))}  # pyright: ignore[reportArgumentType]: runtimes are dataclasses, by their contract
-    if threads is None or not (takes or recipe.threads != "from_ray"):
-        return runtime
+    if recipe.threads == "from_ray" or threads is None:
+        return runtime_with(recipe.runtime, threads=threads)
     return runtime_for_name(recipe.runtime, threads=threads)

@@ -379,8 +379,8 @@ def test_models_outside_the_repository_are_not_loaded(server: Process, tmp_path:
 @pytest.mark.parametrize(
     ("path", "body", "status", "reason"),
     [
-        ("/v2/repository/models/plain/load", b'{"parameters": []}', 200, ""),
-        ("/v2/repository/models/plain/load", b'{"parameters": 5}', 400, "'parameters' is no object"),
+        ("/v2/repository/models/plain/load", b'{"parameters": []}', 400, "'parameters' is a list, wanted an object"),
+        ("/v2/repository/models/plain/load", b'{"parameters": 5}', 400, "'parameters' is a int, wanted an object"),
         ("/v2/repository/models/plain/load", b'{"parameters": {"config": 5}}', 400, "'config' is no text"),
         ("/v2/repository/models/plain/load", b'{"parameters": {"config": "{"}}', 400, "is no configuration"),
         ("/v2/repository/models/plain/load", b'{"parameters": {"config": "x: y: z"}}', 400, "is no configuration"),

@@ -78,6 +78,15 @@ def test_what_is_said_of_them(server: Running) -> None:
         client.infer("densenet", [given])
 
 
+def test_what_a_configuration_says_of_ports_is_told(server: Running) -> None:
+    client = tritonclient.http.InferenceServerClient(server.http)
+    told = client.get_model_config("densenet")
+    (data,), (fc,) = told["input"], told["output"]
+    assert (data["dims"], data["reshape"], data["format"]) == ([3, 2, 2], {"shape": [1, 3, 2, 2]}, "FORMAT_NCHW")
+    assert (fc["dims"], fc["label_filename"]) == ([3], "labels.txt")
+    assert [one["dims"] for one in client.get_model_config("batched")["input"]] == [[12]]
+
+
 @pytest.mark.parametrize("module", [tritonclient.http, tritonclient.grpc])
 def test_classes_have_labels_where_there_are_any(server: Running, module: Any) -> None:
     client = module.InferenceServerClient(server.http if module is tritonclient.http else server.grpc)

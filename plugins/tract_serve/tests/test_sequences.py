@@ -216,7 +216,7 @@ def test_a_sequence_that_was_not_started_is_refused(client: Client) -> None:
         ({"sequence_id": "a\nb"}, "a text of at most 256 printable characters"),
         ({"keep": True}, "says something of a sequence, and has no sequence_id"),
         ({"stream": "yes"}, "stream is 'yes', wanted true or false"),
-        ({"sequence_id": 4, "sequence_start": True, "sequence_turn": -3}, "sequence_turn is .-3., wanted a number"),
+        ({"sequence_id": 4, "sequence_start": True, "sequence_turn": -3}, "sequence_turn is -3, wanted a number"),
         ({"sequence_id": 4, "sequence_start": True, "sequence_turn": 3}, "sequence_turn is 3, and .* is at turn 0"),
     ],
 )

@@ -271,7 +271,7 @@ def refusal(socket: ClientConnection) -> tuple[dict[str, Any], int]:
         ("{}" + " " * 70_000, "no object of JSON, or has more than 65536 characters"),
         ('{"frames": "pictures"}', "frames is 'pictures', wanted samples or tensors"),
         ('{"datatype": "INT8"}', "datatype is 'INT8', wanted FP32"),
-        ('{"parameters": []}', "'parameters' is no object"),
+        ('{"parameters": []}', "'parameters' is a list, wanted an object"),
         ('{"parameters": {"sequence_id": -4}}', "sequence_id is"),
         ("[" * 200_000, "no object of JSON"),
     ],

@@ -150,6 +150,7 @@ MESSAGES: Final[dict[str, dict[str, str]]] = {
     "ModelInput": {
         "name": "1 string",
         "data_type": "2 DataType",
+        "format": "3 Format",
         "dims": "4 [int64]",
         "reshape": "5 ModelTensorReshape",
         "allow_ragged_batch": "7 bool",
@@ -234,6 +235,7 @@ MESSAGES: Final[dict[str, dict[str, str]]] = {
 }
 
 ENUMS: Final[dict[str, dict[str, int]]] = {
+    "Format": {"FORMAT_NONE": 0, "FORMAT_NHWC": 1, "FORMAT_NCHW": 2},
     "DataType": {
         f"TYPE_{name}": number
         for number, name in enumerate(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tract_core import Model, Runtime, runtime_for_name
+from tract_core.api.runtime import runtime_with
 from tract_core.data import Constant
 from tract_core.errors import InputError, LimitExceeded, PluginError, RunError, TractError, Unsupported
 from tract_core.model import TypedModel
@@ -151,6 +152,24 @@ def test_options_are_given_in_the_name_or_beside_it(name: str, options: dict[str
 def test_options_that_cannot_be(name: str, problem: str) -> None:
     with pytest.raises(InputError, match=re.escape(problem)):
         runtime_for_name(name, _registry(tunable="Tunable"))
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("tunable", {"threads": 2}),
+        ("tunable(threads=3)", {"threads": 3}),
+        ("tunable(threads=1)", {}),  # said, although it is the default
+        ("tunable(layout=packed)", {"threads": 2, "layout": "packed"}),
+        ("reference", {}),
+    ],
+)
+def test_wishes_are_options_where_they_are_known_and_not_said(name: str, taken: dict[str, Any]) -> None:
+    registry = _registry(tunable="Tunable")
+    assert runtime_with(name, registry, threads=2, tiles=8).options() == taken
+    without = {key: value for key, value in taken.items() if value != 2}
+    assert runtime_with(name, registry, threads=None).options() == without
+    assert runtime_with(name, registry).options() == without
 
 
 def test_an_unusable_default_is_not_replaced_in_silence() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tract_core.api.runtime import runtime_for_name
+from tract_core.api.runtime import runtime_with
 from tract_core.frozen import frozen
-from tract_core.plugins.parameters import parse_call
 
 if TYPE_CHECKING:
     from tract_transformers.generation.embedding import TextEmbedder
     from tract_transformers.generation.reranking import TextReranker
     from tract_transformers.generation.text_model import TextModel
+
+    from tract_core.api.runtime import Runtime
 
 Kind = Literal["text", "vectors", "scores"]
 
@@ -52,30 +53,26 @@ class TextRecipe:
         adapters = tuple(given.pop("adapters"))
         return TextRecipe(**given, adapters=adapters)
 
-    def options(self) -> tuple[str, dict[str, Any]]:
-        """The name of the runtime, and its options: those that are said, threads, and bytes where it knows them."""
-        name, options = parse_call(self.runtime)
-        known = {one.name for one in fields(runtime_for_name(name).backend)}  # pyright: ignore[reportArgumentType]: runtimes are dataclasses
-        added: dict[str, Any] = {"threads": self.threads} if self.threads is not None else {}
-        if self.kind == "text" and not self.exact:
-            added[BYTES] = True
-        return name, {**{one: value for one, value in added.items() if one in known}, **options}
+    def found_runtime(self) -> Runtime:
+        """The runtime, with threads and bytes where it knows them."""
+        rounds = True if self.kind == "text" and not self.exact else None
+        return runtime_with(self.runtime, threads=self.threads, bytes=rounds)
 
 
 def prepared(recipe: TextRecipe) -> TextModel | TextEmbedder | TextReranker:
     """The model, ready. Raises as `tract_transformers.load`, `load_embedder` and `load_reranker` do."""
     import tract_transformers
 
-    name, options = recipe.options()
+    runtime = recipe.found_runtime()
     path, tokenizer = Path(recipe.path), recipe.tokenizer
     if recipe.kind == "scores":
-        return tract_transformers.load_reranker(path, name, tokenizer=tokenizer, **options)
+        return tract_transformers.load_reranker(path, runtime, tokenizer=tokenizer)
     if recipe.kind == "vectors":
         pooling: Any = recipe.pooling
-        more = {"adapters": recipe.adapters, "tokenizer": tokenizer}
-        return tract_transformers.load_embedder(path, name, pooling=pooling, end=recipe.end, **more, **options)
-    cache = recipe.cache or ("f16" if options.get(BYTES) else "f32")
-    return tract_transformers.load(path, name, tokenizer=tokenizer, adapters=recipe.adapters, cache=cache, **options)
+        more: dict[str, Any] = {"adapters": recipe.adapters, "tokenizer": tokenizer}
+        return tract_transformers.load_embedder(path, runtime, pooling=pooling, end=recipe.end, **more)
+    cache = recipe.cache or ("f16" if runtime.options().get(BYTES) else "f32")
+    return tract_transformers.load(path, runtime, tokenizer=tokenizer, adapters=recipe.adapters, cache=cache)
 
 
 def warm_up(model: TextModel | TextEmbedder | TextReranker) -> None:

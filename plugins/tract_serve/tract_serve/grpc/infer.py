@@ -10,15 +10,15 @@ import numpy as np
 
 from tract_core.data import DatumType
 from tract_serve.errors import BadRequest
+from tract_serve.fields import whole_in
 from tract_serve.inference.apart import apart
 from tract_serve.inference.classes import classes
 from tract_serve.inference.wishes import wish_of
 from tract_serve.messages import message
 from tract_serve.models.served import Served
 from tract_serve.serving import Holding, Serving
-from tract_serve.tensors.contents import TEXTS, from_bytes, shape_of, to_bytes
+from tract_serve.tensors.contents import TEXTS, as_integers, from_bytes, shape_of, to_bytes
 from tract_serve.tensors.types import type_of
-from tract_serve.texts import shown
 
 if TYPE_CHECKING:
     from tract_serve.models.served import Wish
@@ -130,11 +130,8 @@ def _typed(kind: DatumType, shape: tuple[int, ...], contents: Any, where: str) -
         array[:] = [text.decode("utf-8", "surrogateescape") for text in found]
         return array.reshape(shape)
     elements = list(found)
-    if kind.is_integer() and elements:
-        least, most = np.iinfo(kind.numpy).min, np.iinfo(kind.numpy).max
-        if min(elements) < least or max(elements) > most:
-            raise BadRequest(f"{field} holds numbers outside {least} to {most}, which it has", where=where)
-    return np.array(elements, kind.numpy).reshape(shape)
+    made = as_integers(elements, kind, where) if kind.is_integer() else np.array(elements, kind.numpy)
+    return made.reshape(shape)
 
 
 def _add_outputs(
@@ -143,7 +140,7 @@ def _add_outputs(
     for number in served.signature.chosen([*wanted] or None):
         port = served.signature.outputs[number]
         array, parameters, datatype = outputs[number], wanted.get(port.name, {}), port.datatype
-        count = _number(parameters, "classification")
+        count = whole_in(parameters, "classification")
         if count:
             array, datatype = classes(array, count, served.labels.get(port.name, ())), "BYTES"
         made = answer.outputs.add(name=port.name, datatype=datatype, shape=array.shape)
@@ -159,7 +156,8 @@ def _add_output(serving: Serving, answer: Any, made: Any, array: Array, paramete
         return
     answer.raw_output_contents.append(b"")
     view = memoryview(content)
-    offset, room = _number(parameters, "shared_memory_offset"), _number(parameters, "shared_memory_byte_size")
+    offset = whole_in(parameters, "shared_memory_offset") or 0
+    room = whole_in(parameters, "shared_memory_byte_size") or 0
     serving.regions().write(str(region), offset, room, view)
     made.parameters["shared_memory_region"].string_param = str(region)
     made.parameters["shared_memory_byte_size"].int64_param = view.nbytes
@@ -170,18 +168,12 @@ def _add_output(serving: Serving, answer: Any, made: Any, array: Array, paramete
 def _shared(serving: Serving, parameters: Mapping[str, Any], holding: Holding, where: str) -> bytearray:
     if not {"shared_memory_region", "shared_memory_byte_size"} <= parameters.keys():
         raise BadRequest("shared_memory_region and shared_memory_byte_size go together", where=where)
-    offset, size = _number(parameters, "shared_memory_offset"), _number(parameters, "shared_memory_byte_size")
+    offset = whole_in(parameters, "shared_memory_offset", where) or 0
+    size = whole_in(parameters, "shared_memory_byte_size", where) or 0
     regions, name = serving.regions(), str(parameters["shared_memory_region"])
     regions.check(name, offset, size)
     holding.more(size)
     return regions.read(name, offset, size)
-
-
-def _number(parameters: Mapping[str, Any], name: str) -> int:
-    found = parameters.get(name, 0)
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise BadRequest(f"{name} is {shown(found)}, wanted a number from 0 on")
-    return found
 
 
 def _plain(parameters: Any) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from tract_serve.errors import BadRequest, RequestTooLarge
+from tract_serve.fields import checked, parameters_of, text_in, whole_in
 from tract_serve.http.exchange import Answer, HttpRequest
 from tract_serve.inference.watching import log_settings, trace_settings
 from tract_serve.serving import CONTROL_BYTES
-from tract_serve.texts import shown
 
 
 async def index(request: HttpRequest) -> Answer:
@@ -25,10 +25,7 @@ async def index(request: HttpRequest) -> Answer:
 async def load(request: HttpRequest) -> Answer:
     """Load a model, or load it again."""
     _check_control(request)
-    parameters: object = (await _asked(request)).get("parameters") or {}
-    if not isinstance(parameters, dict):
-        raise BadRequest("'parameters' is no object")
-    told = cast("Mapping[str, Any]", parameters)
+    told = parameters_of(await _asked(request))
     files = [name for name in told if name.startswith("file:")]
     if files:
         raise BadRequest(
@@ -58,10 +55,9 @@ async def register(request: HttpRequest) -> Answer:
     """Take a region of shared memory."""
     _check_page(request)
     asked = await _asked(request)
-    key = asked.get("key")
-    if not isinstance(key, str):
-        raise BadRequest("'key' is missing, or no text")
-    request.serving.regions().register(request.parts[0], key, _count(asked, "offset"), _count(asked, "byte_size"))
+    key = text_in(asked, "key", f"region {request.parts[0][:100]!r}")
+    offset, size = whole_in(asked, "offset") or 0, whole_in(asked, "byte_size") or 0
+    request.serving.regions().register(request.parts[0], key, offset, size)
     return Answer.of_json({})
 
 
@@ -122,14 +118,4 @@ async def _asked(request: HttpRequest) -> Mapping[str, Any]:
         raise RequestTooLarge(f"the request has {len(content)} bytes, at most {CONTROL_BYTES} are taken")
     if not content:
         return {}
-    found = request.parsed(content)
-    if not isinstance(found, dict):
-        raise BadRequest(f"the body is a {type(found).__name__}, wanted an object")
-    return cast("Mapping[str, Any]", found)
-
-
-def _count(asked: Mapping[str, Any], name: str) -> int:
-    found = asked.get(name, 0)
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 1 << 63:
-        raise BadRequest(f"{name!r} is {shown(found)}, wanted a number from 0 on")
-    return found
+    return checked(request.parsed(content), dict, "the body")

@@ -13,6 +13,7 @@ import orjson
 from tract_core.data import DatumType
 from tract_core.frozen import frozen
 from tract_serve.errors import BadRequest
+from tract_serve.fields import checked, flag_in, list_in, parameters_of, text_in, whole_in
 from tract_serve.http.exchange import SHORT, Answer, HttpRequest
 from tract_serve.inference.apart import apart
 from tract_serve.inference.classes import classes
@@ -77,7 +78,7 @@ def _has_texts(served: Served) -> bool:
 def _given(request: HttpRequest, content: Any, length: int) -> tuple[Given, dict[str, Any]]:
     """The tensors of a request, and what it says besides."""
     head = request.parsed(content[:length] if length < len(content) else content)
-    asked = cast("dict[str, Any]", _checked(head, dict, "the body"))
+    asked = cast("dict[str, Any]", checked(head, dict, "the body"))
     if not isinstance(asked.get("id", ""), str):
         raise BadRequest("'id' is no text")
     return _inputs(request, asked, memoryview(content)[length:]), asked
@@ -104,7 +105,7 @@ def _raw(served: Served, content: Any) -> tuple[Given, dict[str, Any]]:
 def _wish(request: HttpRequest, asked: Mapping[str, Any]) -> Wish:
     told: Mapping[bytes, bytes] = request.headers if request.serving.trace_rate else {}
     trace = traced(request.serving, {name.decode("latin-1"): value.decode("latin-1") for name, value in told.items()})
-    return wish_of(_parameters(asked), None, trace)
+    return wish_of(parameters_of(asked), None, trace)
 
 
 async def _run(request: HttpRequest, served: Served, given: Given, wish: Wish) -> list[Array]:
@@ -139,16 +140,16 @@ def _inputs(request: HttpRequest, asked: Mapping[str, Any], behind: memoryview) 
     """The tensors of a request, by name."""
     given: Given = {}
     at = 0
-    for number, one in enumerate(_list(asked, "inputs")):
-        tensor = cast("Mapping[str, Any]", _checked(one, dict, f"input {number}"))
-        name = _text(tensor, "name", f"input {number}")
+    for number, one in enumerate(list_in(asked, "inputs")):
+        tensor = cast("Mapping[str, Any]", checked(one, dict, f"input {number}"))
+        name = text_in(tensor, "name", f"input {number}")
         where = f"input {name[:100]!r}"
         if name in given:
             raise BadRequest("it comes twice", where=where)
         kind = type_of(tensor.get("datatype"), where)
         shape = shape_of(tensor.get("shape"), where)
-        parameters = _parameters(tensor)
-        size = _count(parameters, "binary_data_size", where)
+        parameters = parameters_of(tensor)
+        size = whole_in(parameters, "binary_data_size", where)
         is_shared = "shared_memory_region" in parameters or "shared_memory_byte_size" in parameters
         if (size is not None) + is_shared + ("data" in tensor) != 1:
             problem = "wanted one of 'data', 'binary_data_size', and 'shared_memory_region' with its size"
@@ -170,9 +171,9 @@ def _inputs(request: HttpRequest, asked: Mapping[str, Any], behind: memoryview) 
 
 
 def _shared(request: HttpRequest, parameters: Mapping[str, Any], where: str) -> bytearray:
-    region = _text(parameters, "shared_memory_region", where)
-    size = _count(parameters, "shared_memory_byte_size", where)
-    offset = _count(parameters, "shared_memory_offset", where) or 0
+    region = text_in(parameters, "shared_memory_region", where)
+    size = whole_in(parameters, "shared_memory_byte_size", where)
+    offset = whole_in(parameters, "shared_memory_offset", where) or 0
     if size is None:
         raise BadRequest("'shared_memory_byte_size' is missing", where=where)
     regions = request.serving.regions()
@@ -183,11 +184,11 @@ def _shared(request: HttpRequest, parameters: Mapping[str, Any], where: str) -> 
 
 def _outputs(asked: Mapping[str, Any], served: Served) -> list[tuple[int, WantedOutput]]:
     """The outputs that are asked for, by number, or all."""
-    binary = _flag(_parameters(asked), "binary_data_output", default=False)
+    binary = flag_in(parameters_of(asked), "binary_data_output", default=False)
     names = [port.name for port in served.signature.outputs]
     if asked.get("outputs") in (None, []):
         return [(number, WantedOutput(name, binary)) for number, name in enumerate(names)]
-    wanted = [_output(one, number, binary=binary) for number, one in enumerate(_list(asked, "outputs"))]
+    wanted = [_output(one, number, binary=binary) for number, one in enumerate(list_in(asked, "outputs"))]
     numbers = served.signature.chosen([one.name for one in wanted])
     by_name = {one.name: one for one in wanted}
     if len(by_name) < len(wanted):
@@ -197,18 +198,18 @@ def _outputs(asked: Mapping[str, Any], served: Served) -> list[tuple[int, Wanted
 
 def _output(given: Any, number: int, *, binary: bool) -> WantedOutput:
     where = f"output {number}"
-    told = cast("Mapping[str, Any]", _checked(given, dict, where))
-    name, parameters = _text(told, "name", where), _parameters(told)
-    region = _text(parameters, "shared_memory_region", where) if "shared_memory_region" in parameters else ""
+    told = cast("Mapping[str, Any]", checked(given, dict, where))
+    name, parameters = text_in(told, "name", where), parameters_of(told)
+    region = text_in(parameters, "shared_memory_region", where) if "shared_memory_region" in parameters else ""
     if bool(region) != ("shared_memory_byte_size" in parameters):
         raise BadRequest("shared_memory_region and shared_memory_byte_size go together", where=where)
     return WantedOutput(
         name,
-        _flag(parameters, "binary_data", default=binary),
-        _count(parameters, "classification", where) or 0,
+        flag_in(parameters, "binary_data", default=binary),
+        whole_in(parameters, "classification", where) or 0,
         region,
-        _count(parameters, "shared_memory_offset", where) or 0,
-        _count(parameters, "shared_memory_byte_size", where) or 0,
+        whole_in(parameters, "shared_memory_offset", where) or 0,
+        whole_in(parameters, "shared_memory_byte_size", where) or 0,
     )
 
 
@@ -252,44 +253,3 @@ def _placed(output: WantedOutput, count: int) -> dict[str, Any]:
         "shared_memory_offset": output.offset,
         "shared_memory_byte_size": count,
     }
-
-
-def _checked(value: Any, kind: type, where: str) -> Any:
-    if not isinstance(value, kind):
-        names = {dict: "an object", list: "a list", str: "a text"}
-        raise BadRequest(f"{where} is a {type(value).__name__}, wanted {names[kind]}")
-    return value
-
-
-def _list(told: Mapping[str, Any], name: str) -> list[Any]:
-    if name not in told:
-        raise BadRequest(f"{name!r} is missing")
-    return _checked(told[name], list, repr(name))
-
-
-def _text(told: Mapping[str, Any], name: str, where: str) -> str:
-    found = told.get(name)
-    if not isinstance(found, str) or not found:
-        raise BadRequest(f"{name!r} is missing, or no text", where=where)
-    return found
-
-
-def _parameters(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = told.get("parameters")
-    return {} if found is None else _checked(found, dict, "'parameters'")
-
-
-def _flag(told: Mapping[str, Any], name: str, *, default: bool) -> bool:
-    found = told.get(name, default)
-    if not isinstance(found, bool):
-        raise BadRequest(f"{name} is {shown(found)}, wanted true or false")
-    return found
-
-
-def _count(told: Mapping[str, Any], name: str, where: str) -> int | None:
-    found = told.get(name)
-    if found is None:
-        return None
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 1 << 63:
-        raise BadRequest(f"{name} is {shown(found)}, wanted a number from 0 on", where=where)
-    return found

@@ -20,6 +20,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from tract_core.errors import TractError
 from tract_serve.errors import BadRequest, Forbidden, TooSlow, status_of, text_of
+from tract_serve.fields import parameters_of
 from tract_serve.http.exchange import Message, Receive, Send
 from tract_serve.http.frames import Frames, frames_of
 from tract_serve.logs import LOGGER, log
@@ -140,12 +141,10 @@ class _Connection:
         hello = _object(first)
         if not is_known:
             check_token(self._serving.settings, f"Bearer {hello.get('token', '')}")
-        given = hello.get("parameters", {})
-        if not isinstance(given, dict):
-            raise BadRequest("'parameters' is no object")
+        given = parameters_of(hello)
         served = self._serving.tensors(self._name, self._version)
         frames = frames_of(served, self._name, self._version, hello)
-        self._parameters = self._named(served, cast("dict[str, Any]", given))
+        self._parameters = self._named(served, given)
         told = {"model_name": served.name, "model_version": served.version, "parameters": self._parameters}
         await self._say({**told, **frames.told()})
         log("stream.begun", model=served.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tract_serve.batching.statistics import Duration, Statistics
@@ -43,14 +44,23 @@ def config_of(served: Served) -> Any:
         if made.WhichOneof("scheduling_choice") is None:
             made.dynamic_batching.SetInParent()
     first = 1 if made.max_batch_size else 0
-    for given, ports in ((made.input, served.signature.inputs), (made.output, served.signature.outputs)):
-        del given[:]
-        for port in ports:
-            kind = "STRING" if port.datatype == "BYTES" else port.datatype
-            given.add(name=port.name, data_type=ENUMS["DataType"][f"TYPE_{kind}"], dims=port.shape[first:])
+    _tell_ports(made.input, served.signature.inputs, first)
+    _tell_ports(made.output, served.signature.outputs, first)
     if not made.instance_group:
         made.instance_group.add(name=served.name, count=1, kind=ENUMS["InstanceKind"]["KIND_CPU"])
     return made
+
+
+def _tell_ports(told: Any, ports: Sequence[Port], first: int) -> None:
+    """All ports in their order, as the model has them; what else is said of one stays. ``first``: axis that is told."""
+    said = {one.name: one for one in [*told]}
+    del told[:]
+    for port in ports:
+        made = told.add()
+        if port.name in said:
+            made.CopyFrom(said[port.name])
+        kind = "STRING" if port.datatype == "BYTES" else port.datatype
+        made.name, made.data_type, made.dims[:] = port.name, ENUMS["DataType"][f"TYPE_{kind}"], port.shape[first:]
 
 
 def statistics_of(serving: Serving, name: str = "", version: str = "") -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tract_serve.errors import BadRequest
+from tract_serve.fields import whole_in
 from tract_serve.models.served import RequestTrace, Wish
 
 _NOTHING = Wish()
@@ -27,9 +27,8 @@ def wish_of(parameters: Mapping[str, Any], seconds: float | None = None, trace: 
 
 
 def _whole(parameters: Mapping[str, Any], name: str) -> int:
-    found = parameters.get(name, 0)
+    """A whole number, or its digits: some clients write parameters as texts."""
+    found = parameters.get(name)
     if isinstance(found, str) and found.isascii() and found.isdigit():
-        found = int(found[:20])
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 1 << 63:
-        raise BadRequest(f"the parameter {name!r} is {str(found)[:40]!r}, wanted a number from 0 on")
-    return found
+        return whole_in({name: int(found[:20])}, name) or 0
+    return whole_in(parameters, name) or 0

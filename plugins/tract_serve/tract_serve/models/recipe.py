@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tract_core as tract
+from tract_core.api.runtime import runtime_with
 from tract_core.frozen import frozen
 from tract_core.limits import LoadLimits
-
-if TYPE_CHECKING:
-    from tract_core.api.runtime import Runtime
 
 
 @frozen
@@ -56,13 +54,4 @@ def prepared(recipe: ServingRecipe) -> tract.Runnable:
     )
     for transform in recipe.transforms:
         model.transform(transform)
-    return _runtime(recipe).prepare(model)
-
-
-def _runtime(recipe: ServingRecipe) -> Runtime:
-    """The runtime, with so many threads, if it has any."""
-    found = tract.runtime_for_name(recipe.runtime)
-    known = {one.name for one in fields(found.backend)}  # pyright: ignore[reportArgumentType]: runtimes are dataclasses
-    if recipe.threads is None or "threads" not in known or "threads" in found.options():
-        return found
-    return tract.runtime_for_name(found.name(), **found.options(), threads=recipe.threads)
+    return runtime_with(recipe.runtime, threads=recipe.threads).prepare(model)

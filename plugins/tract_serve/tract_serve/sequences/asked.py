@@ -8,6 +8,7 @@ from typing import Any, Final
 from tract_core.frozen import frozen
 from tract_core.texts import printable
 from tract_serve.errors import BadRequest
+from tract_serve.fields import flag_in, whole_in
 
 MOST_CHARACTERS: Final = 256
 """Of the text that names a sequence."""
@@ -57,11 +58,11 @@ def asked_of(parameters: Mapping[str, Any] | None) -> AskedTurn:
     name = _id(parameters.get("sequence_id"))
     made = AskedTurn(
         name,
-        _flag(parameters, "sequence_start"),
-        _flag(parameters, "sequence_end"),
-        _flag(parameters, "stream"),
-        _flag(parameters, "keep"),
-        _turn(parameters.get("sequence_turn")),
+        flag_in(parameters, "sequence_start"),
+        flag_in(parameters, "sequence_end"),
+        flag_in(parameters, "stream"),
+        flag_in(parameters, "keep"),
+        whole_in(parameters, "sequence_turn"),
     )
     if name is None and (made.keeps or made.turn is not None or made.starts or made.ends):
         raise BadRequest("the request says something of a sequence, and has no sequence_id")
@@ -77,18 +78,3 @@ def _id(given: Any) -> int | str | None:
         return given
     wanted = f"a number from 1 on, or a text of at most {MOST_CHARACTERS} printable characters"
     raise BadRequest(f"sequence_id is {printable(str(given))[:40]!r}, wanted {wanted}")
-
-
-def _turn(given: Any) -> int | None:
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 1 << 63:
-        raise BadRequest(f"sequence_turn is {printable(str(given))[:40]!r}, wanted a number from 0 on")
-    return given
-
-
-def _flag(parameters: Mapping[str, Any], name: str) -> bool:
-    given = parameters.get(name, False)
-    if not isinstance(given, bool):
-        raise BadRequest(f"{name} is {printable(str(given))[:40]!r}, wanted true or false")
-    return given

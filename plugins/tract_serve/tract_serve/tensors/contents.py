@@ -100,6 +100,14 @@ def from_json(kind: DatumType, shape: tuple[int, ...], data: object, where: str)
     return _as_type(elements, kind, where).reshape(shape)
 
 
+def as_integers(elements: list[Any], kind: DatumType, where: str) -> Array:
+    """Whole numbers as the type holds them. Raises BadRequest where it cannot hold one."""
+    least, most = np.iinfo(kind.numpy).min, np.iinfo(kind.numpy).max
+    if elements and (min(elements) < least or max(elements) > most):
+        raise BadRequest(f"data holds numbers outside {least} to {most}, which {type_name(kind)} has", where=where)
+    return np.array(elements, kind.numpy)
+
+
 def to_json(array: Array, where: str) -> bytes:
     """The elements as one flat list of JSON; NaN and infinities as Python writes and reads them.
 
@@ -161,13 +169,6 @@ def _as_bools(elements: list[Any], kind: DatumType, where: str) -> Array:
     return np.array(elements, np.bool_)
 
 
-def _as_integers(elements: list[Any], kind: DatumType, where: str) -> Array:
-    least, most = np.iinfo(kind.numpy).min, np.iinfo(kind.numpy).max
-    if elements and (min(elements) < least or max(elements) > most):
-        raise BadRequest(f"data holds numbers outside {least} to {most}, which {type_name(kind)} has", where=where)
-    return np.array(elements, kind.numpy)
-
-
 def _as_floats(elements: list[Any], kind: DatumType, where: str) -> Array:
     try:
         numbers = np.array(elements, np.float64)
@@ -185,7 +186,7 @@ def _too_large(kind: DatumType, where: str) -> BadRequest:
 
 
 _FLOATS: Final = ({int, float}, "numbers", _as_floats)
-_INTEGERS: Final = ({int}, "whole numbers", _as_integers)
+_INTEGERS: Final = ({int}, "whole numbers", as_integers)
 _OTHERS: Final = {
     DatumType.BOOL: ({bool}, "true and false", _as_bools),
     DatumType.STRING: ({str}, "texts", _as_texts),
