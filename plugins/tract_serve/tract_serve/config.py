@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tract_core.errors import CorruptModel
 from tract_core.frozen import frozen
 from tract_serve.batching.policy import MOST_ROWS, WaitingPolicy
-from tract_serve.messages import ENUMS, message
+from tract_serve.messages import message
+from tract_serve.tensors.types import datatype_of
 
 if TYPE_CHECKING:
     from tract_serve.batching.rows import RowAxes
@@ -164,9 +165,10 @@ class ModelConfig:
         return [one.name for one in self.told.input if one.allow_ragged_batch]
 
     @property
-    def has_state(self) -> bool:
-        """Whether inputs and outputs are the state of sequences, which the server hands on (implicit state)."""
-        return bool(self.told.sequence_batching.state)
+    def has_sequences(self) -> bool:
+        """Whether the server gives inputs in place of clients: the state of sequences, or which turn it is."""
+        batching = self.told.sequence_batching
+        return bool(batching.state or batching.control_input)
 
     def labels(self) -> dict[str, list[str]]:
         """What the classes of outputs are called, by output (``label_filename``). Raises CorruptModel."""
@@ -224,8 +226,7 @@ class ModelConfig:
                 self._check_port(one, there[one.name], f"{where}: {what} {one.name!r}")
 
     def _check_port(self, given: Any, port: Port, where: str) -> None:
-        names = {number: name for name, number in ENUMS["DataType"].items()}
-        datatype = names.get(given.data_type, "").removeprefix("TYPE_").replace("STRING", "BYTES")
+        datatype = datatype_of(given.data_type)
         if given.data_type and datatype != port.datatype:
             raise CorruptModel(f"the configuration says {datatype}, the model {port.datatype}", where=where)
         sizes = port.sizes[1:] if self.told.max_batch_size > 0 else port.sizes

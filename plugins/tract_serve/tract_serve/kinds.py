@@ -28,10 +28,10 @@ def tensors(name: str, version: str, path: Path, config: ModelConfig, settings: 
         config.runtime or settings.runtime,
         config.threads or settings.threads,
         settings.model_limits,
-        config.has_state,
+        config.has_sequences,
     )
     told = tried(recipe, settings.limits.load_s, apart=settings.preload)
-    if config.has_state or told.keeps:
+    if config.has_sequences or told.keeps:
         from tract_serve.sequences.kinds import sequenced
 
         served = sequenced(name, version, recipe, config, told, settings=settings)

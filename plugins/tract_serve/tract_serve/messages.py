@@ -199,7 +199,19 @@ MESSAGES: Final[dict[str, dict[str, str]]] = {
         "dims": "4 [int64]",
         "initial_state": "5 [InitialState]",
     },
-    "ModelSequenceBatching": {"max_sequence_idle_microseconds": "1 uint64", "state": "5 [SequenceState]"},
+    "Control": {
+        "kind": "1 ControlKind",
+        "int32_false_true": "2 [int32]",
+        "fp32_false_true": "3 [float]",
+        "data_type": "4 DataType",
+        "bool_false_true": "5 [bool]",
+    },
+    "ControlInput": {"name": "1 string", "control": "2 [Control]"},
+    "ModelSequenceBatching": {
+        "max_sequence_idle_microseconds": "1 uint64",
+        "control_input": "2 [ControlInput]",
+        "state": "5 [SequenceState]",
+    },
     "ModelParameter": {"string_value": "1 string"},
     "WarmupInput": {
         "data_type": "1 DataType",
@@ -235,6 +247,12 @@ MESSAGES: Final[dict[str, dict[str, str]]] = {
 }
 
 ENUMS: Final[dict[str, dict[str, int]]] = {
+    "ControlKind": {
+        "CONTROL_SEQUENCE_START": 0,
+        "CONTROL_SEQUENCE_READY": 1,
+        "CONTROL_SEQUENCE_END": 2,
+        "CONTROL_SEQUENCE_CORRID": 3,
+    },
     "Format": {"FORMAT_NONE": 0, "FORMAT_NHWC": 1, "FORMAT_NCHW": 2},
     "DataType": {
         f"TYPE_{name}": number

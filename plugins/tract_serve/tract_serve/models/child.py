@@ -35,7 +35,7 @@ def answer(recipe: ServingRecipe) -> dict[str, Any]:
         runnable = prepared(recipe)
         rows = rows_of(runnable.typed)
         keeps = keeps_state(runnable.typed) or "pulse.input_axes" in runnable.typed.properties
-        told = {"keeps": keeps, "digest": digest_of_model(runnable) if keeps or recipe.has_state else ""}
+        told = {"keeps": keeps, "digest": digest_of_model(runnable) if keeps or recipe.has_sequences else ""}
     except TractError as error:
         return {"error": {"problem": error.problem, "where": error.where, "hint": error.hint}}
     if isinstance(rows, RowAxes):

@@ -19,7 +19,7 @@ class ServingRecipe:
 
     ``facts``: of inputs, by name, as texts. ``transforms``: as `Model.transform` takes them, in order. ``runtime``: its
     name, with options. ``threads``: of each run, where the runtime has any; ``None`` for as many as it takes.
-    ``has_state``: whether the configuration says that inputs and outputs are the state of sequences.
+    ``has_sequences``: whether the configuration says that the server gives some inputs, as the state of sequences.
     """
 
     path: str
@@ -29,7 +29,7 @@ class ServingRecipe:
     runtime: str = "default"
     threads: int | None = None
     limits: LoadLimits | None = None
-    has_state: bool = False
+    has_sequences: bool = False
 
     def to_json(self) -> str:
         """The fields, for another process."""

@@ -1,7 +1,8 @@
 """Models that take their state and give it back, as recurrent networks: the server hands it on from turn to turn.
 
 The configuration names the inputs and outputs, as Triton's implicit state: ``sequence_batching { state [...] }``.
-Clients neither give nor get them. Turns of different sequences are joined to one run as other requests are.
+Clients neither give nor get them, nor the inputs that say which turn it is (`controls`). Turns of different sequences
+are joined to one run as other requests are.
 """
 
 from __future__ import annotations
@@ -18,23 +19,22 @@ from tract_core.errors import CorruptModel
 from tract_core.frozen import frozen
 from tract_serve.config import ModelConfig
 from tract_serve.errors import BadRequest
-from tract_serve.messages import ENUMS
 from tract_serve.models.recipe import ServingRecipe
 from tract_serve.models.served import Wish
 from tract_serve.models.trying import Tried
 from tract_serve.sequences.asked import AskedTurn
+from tract_serve.sequences.controls import controls_of
 from tract_serve.sequences.sequence import Sequence
 from tract_serve.sequences.sequenced import Sequenced
 from tract_serve.settings import Settings
 from tract_serve.tensors.contents import from_bytes
 from tract_serve.tensors.ports import Port, Signature
+from tract_serve.tensors.types import datatype_of
 
 Array = np.ndarray[Any, Any]
 
 _FOLDER: Final = "initial_state"
 """Of files with states at the begin, in the folder of the model."""
-
-_DATA_TYPES: Final = {number: name for name, number in ENUMS["DataType"].items()}
 
 
 @frozen
@@ -62,16 +62,19 @@ class Carried:
 
 
 class Carrying(Sequenced):
-    """A model with explicit states."""
+    """A model with explicit states, or with inputs that say which turn it is."""
 
     def __init__(
         self, name: str, version: str, recipe: ServingRecipe, config: ModelConfig, told: Tried, *, settings: Settings
     ) -> None:
         super().__init__(name, version, recipe, config, told, settings=settings)
         self._states = _states(config, self.whole, Path(recipe.path), f"model {name!r}")
-        states_in = {one.input for one in self._states}
+        self._controls = controls_of(config, self.whole, f"model {name!r}")
+        given = [one.input for one in [*self._states, *self._controls]]
+        if len(set(given)) < len(given):
+            raise CorruptModel("sequence_batching: an input is a state and a control", where=f"model {name!r}")
         states_out = {one.output for one in self._states}
-        self._seen = [slot for slot in range(len(self.whole.inputs)) if slot not in states_in]
+        self._seen = [slot for slot in range(len(self.whole.inputs)) if slot not in given]
         self._shown = [slot for slot in range(len(self.whole.outputs)) if slot not in states_out]
         self.signature = Signature(
             tuple(self.whole.inputs[slot] for slot in self._seen),
@@ -81,7 +84,7 @@ class Carrying(Sequenced):
     @property
     def kept_by(self) -> str:
         """What sequences go on with."""
-        return ", ".join(one.port.name for one in self._states)
+        return ", ".join(one.port.name for one in self._states) or "nothing"
 
     def _checked(self, inputs: Several[Array]) -> Several[Array]:
         """Itself. Raises BadRequest where there are more rows than the configuration allows."""
@@ -97,13 +100,17 @@ class Carrying(Sequenced):
         """The states in the first turn. Raises BadRequest for one that is asked for as a stream."""
         if asked.streams:
             raise BadRequest("the model takes no stream", where=f"model {self.name!r}")
-        known = {
+        known = self._sizes(inputs)
+        return [one.first(known) for one in self._states]
+
+    def _sizes(self, inputs: Several[Array]) -> dict[str, int]:
+        """The sizes that inputs tell, by symbol."""
+        return {
             name: size
             for port, array in zip(self.signature.inputs, inputs, strict=True)
             for name, size in zip(port.symbols, array.shape, strict=True)
             if name is not None
         }
-        return [one.first(known) for one in self._states]
 
     def frozen_going(self, going: Any) -> Any:
         """The states: nobody writes to them."""
@@ -115,7 +122,7 @@ class Carrying(Sequenced):
 
     async def run_turn(self, sequence: Sequence, inputs: Several[Array], asked: AskedTurn, wish: Wish) -> list[Array]:
         """One turn. A client that leaves before its end has changed nothing."""
-        outputs = await self._run(inputs, sequence.going, wish)
+        outputs = await self._run(inputs, sequence.going, asked, wish, is_first=not sequence.turns)
         states = [outputs[one.output] for one in self._states]
         sequence.going = [state.copy() if state.base is not None else state for state in states]
         sequence.bytes = sum(state.nbytes for state in sequence.going)
@@ -125,12 +132,17 @@ class Carrying(Sequenced):
 
     async def run_alone(self, inputs: Several[Array], asked: AskedTurn, wish: Wish) -> list[Array]:
         """One turn on states as they are at first."""
-        outputs = await self._run(inputs, self.begin(inputs, asked), wish)
+        outputs = await self._run(inputs, self.begin(inputs, asked), asked, wish, is_first=True)
         return [outputs[slot] for slot in self._shown]
 
-    async def _run(self, inputs: Several[Array], states: Several[Array], wish: Wish) -> list[Array]:
+    async def _run(
+        self, inputs: Several[Array], states: Several[Array], asked: AskedTurn, wish: Wish, *, is_first: bool
+    ) -> list[Array]:
         given: dict[int, Array] = dict(zip(self._seen, inputs, strict=True))
         given |= {one.input: state for one, state in zip(self._states, states, strict=True)}
+        if self._controls:
+            known = self._sizes(inputs)
+            given |= {one.input: one.array(asked, known, is_first=is_first) for one in self._controls}
         return await self._lane.infer([given[slot] for slot in sorted(given)], wish.priority, wish.timeout_s)
 
 
@@ -139,7 +151,7 @@ def _states(config: ModelConfig, whole: Signature, path: Path, where: str) -> tu
     inputs = {port.name: slot for slot, port in enumerate(whole.inputs)}
     outputs = {port.name: slot for slot, port in enumerate(whole.outputs)}
     told = list(config.told.sequence_batching.state)
-    hidden = {one.input_name for one in told}
+    hidden = {one.input_name for one in told} | {one.name for one in config.told.sequence_batching.control_input}
     known = {name for port in whole.inputs if port.name not in hidden for name in port.symbols if name is not None}
     found: list[Carried] = []
     for one in told:
@@ -189,7 +201,7 @@ def _begin(
 def _from_file(first: Any, port: Port, sizes: Several[int | str], path: Path, where: str) -> Array:
     """The elements of a state in a file, one after the other, little end first. Raises CorruptModel."""
     name, shape = first.data_file, tuple(one if isinstance(one, int) else 1 for one in sizes)
-    kind = _DATA_TYPES.get(first.data_type, "").removeprefix("TYPE_").replace("STRING", "BYTES")
+    kind = datatype_of(first.data_type)
     if first.data_type and kind != port.datatype:
         raise CorruptModel(f"the initial state is {kind}, the model has {port.datatype}", where=where)
     if Path(name).name != name:

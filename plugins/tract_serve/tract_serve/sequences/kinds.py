@@ -18,5 +18,8 @@ def sequenced(
     """A model with state, as its configuration says, or as its operators keep it. Raises ModelError."""
     if any(one.HasField("reshape") for one in [*config.told.input, *config.told.output]):
         raise CorruptModel("a model with state has no 'reshape'", where=f"model {name!r}", hint="leave it out")
-    kind = Carrying if config.has_state else Stateful
+    if told.keeps and config.told.sequence_batching.control_input and not config.told.sequence_batching.state:
+        problem = "sequence_batching: there is no control_input for a model whose operators keep the state"
+        raise CorruptModel(problem, where=f"model {name!r}", hint="leave it out, or name the state")
+    kind = Carrying if config.has_sequences else Stateful
     return kind(name, version, recipe, config, told, settings=settings)

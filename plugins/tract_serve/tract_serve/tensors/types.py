@@ -7,6 +7,7 @@ from typing import Any, Final
 from tract_core.data import DatumType
 from tract_core.errors import Unsupported
 from tract_serve.errors import BadRequest
+from tract_serve.messages import ENUMS
 from tract_serve.texts import shown
 
 TYPES: Final[dict[str, DatumType]] = {
@@ -25,6 +26,7 @@ TYPES: Final[dict[str, DatumType]] = {
     "BF16": DatumType.BF16,
     "BYTES": DatumType.STRING,
 }
+_NUMBERED: Final = {ENUMS["DataType"][f"TYPE_{name.replace('BYTES', 'STRING')}"]: name for name in TYPES}
 _NAMES: Final = {kind: name for name, kind in TYPES.items()}
 
 
@@ -34,6 +36,11 @@ def type_of(name: object, where: str) -> DatumType:
     if found is None:
         raise BadRequest(f"datatype is {shown(name)}, wanted one of {', '.join(TYPES)}", where=where)
     return found
+
+
+def datatype_of(number: int) -> str:
+    """The name for a number of `DataType`, as configurations say types; an empty text for ``TYPE_INVALID``."""
+    return _NUMBERED.get(number, "")
 
 
 def type_name(kind: Any) -> str:
