@@ -23,6 +23,8 @@ NESTED = {
     "Specific": "ModelVersionPolicy.Specific",
     "InitialState": "ModelSequenceBatching.InitialState",
     "SequenceState": "ModelSequenceBatching.State",
+    "Control": "ModelSequenceBatching.Control",
+    "ControlInput": "ModelSequenceBatching.ControlInput",
     "WarmupInput": "ModelWarmup.Input",
     "RegionRequest": "SystemSharedMemoryStatusRequest",
     "RepositoryModelRequest": "RepositoryModelLoadRequest",
@@ -48,6 +50,8 @@ def test_fields_have_the_numbers_and_types_that_clients_know(name: str) -> None:
 
 def test_types_of_elements_have_the_numbers_that_clients_know() -> None:
     assert ENUMS["DataType"] == dict(model_config_pb2.DataType.items())
+    assert ENUMS["Format"] == dict(model_config_pb2.ModelInput.Format.items())
+    assert ENUMS["ControlKind"] == dict(model_config_pb2.ModelSequenceBatching.Control.Kind.items())
 
 
 def test_a_message_as_json() -> None:
