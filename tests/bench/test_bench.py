@@ -20,8 +20,9 @@ from workloads import WORKLOADS
 import tract_core as tract
 
 BENCH = Path(peers.__file__).parent
-SHIPPED = BENCH.parent / "tests" / "shipped"
-ELSEWHERE = {"MNN", "_tools", "torch", "tract", "tract_torch"}
+TESTS = [BENCH.parent / "tests" / "shipped", BENCH.parent / "plugins" / "tract_ray" / "tests"]
+"""Of whose modules scripts import some."""
+ELSEWHERE = {"MNN", "_tools", "ray", "torch", "tract", "tract_torch"}
 """What peers bring, and what is not installed for tests."""
 
 
@@ -152,6 +153,6 @@ def imported(script: Path) -> set[str]:
 
 @pytest.mark.parametrize("script", sorted(BENCH.glob("*.py")), ids=lambda script: script.stem)
 def test_scripts_import_what_is_there(script: Path) -> None:
-    beside = {one.stem for folder in (BENCH, SHIPPED) for one in folder.glob("*.py")}
+    beside = {one.stem for folder in (BENCH, *TESTS) for one in folder.glob("*.py")}
     elsewhere = {name for name in imported(script) if name.partition(".")[0] not in beside | ELSEWHERE}
     assert [name for name in elsewhere if not (find_spec(name.partition(".")[0]) and find_spec(name))] == []
