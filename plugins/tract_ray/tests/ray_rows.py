@@ -22,9 +22,15 @@ def generated(batch: dict[str, Any]) -> dict[str, Any]:
     return {"id": batch["id"], "x": rows_of(batch["id"])}
 
 
-def slowly(rows: int, seconds: float) -> None:
-    """As progress, so that somebody can be killed in the middle."""
-    time.sleep(0.03)
+KILLED = "TRACT_RAY_TEST_KILLED"
+"""The variable that names the file which is there once somebody was killed."""
+
+
+def waiting(rows: int, seconds: float) -> None:
+    """As progress: the work goes on when somebody was killed, or after two seconds."""
+    end = time.monotonic() + 2
+    while time.monotonic() < end and not Path(os.environ[KILLED]).exists():
+        time.sleep(0.03)
 
 
 def workers_of(raylet: int) -> list[int]:

@@ -18,7 +18,7 @@ from tract_core.cli.frame import app
 
 ray: Any = pytest.importorskip("ray", reason="run by `make test-ray`")
 
-pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.ray
 
 PAGE = Path(__file__).parents[3] / "docs" / "ray.md"
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from ray_rows import BATCH, application, generated, rows_of, slowly, workers_of
+from ray_rows import BATCH, KILLED, application, generated, rows_of, waiting, workers_of
 from tract_ray import BadRows, Predictor, put, warm_nodes
 from tract_ray.serve import deployment
 from tract_ray.worker import cpus_of_this_worker
 
 ray: Any = pytest.importorskip("ray", reason="run by `make test-ray`")
 
-pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.ray
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ |= {"PYTHONPATH": os.pathsep.join(paths), "RAY_USAGE_STATS_ENABLED": "0"}
     os.environ["TRACT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ[KILLED] = str(tmp_path_factory.mktemp("signs") / "killed")
     memory = {"object_store_memory": 100 << 20, "include_dashboard": False}
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, **memory})
     for _ in range(2):
@@ -41,7 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield made
     ray.shutdown()
     made.shutdown()
-    del os.environ["TRACT_CACHE"]
+    del os.environ["TRACT_CACHE"], os.environ[KILLED]
 
 
 def scored(dataset: Any, model: Any, actors: int = 2, **options: Any) -> Any:
@@ -166,11 +167,12 @@ def test_an_actor_and_a_node_are_killed_in_the_middle(cluster, models) -> None:
         time.sleep(1)
         killed.append(workers_of(doomed.all_processes["raylet"][0].process.pid))
         cluster.remove_node(doomed, allow_graceful=False)
+        Path(os.environ[KILLED]).touch()
 
     thread = threading.Thread(target=kill)
     thread.start()
     result = scored(
-        ids(count).map_batches(generated, batch_size=BATCH), models["dense"], actors=3, progress=slowly
+        ids(count).map_batches(generated, batch_size=BATCH), models["dense"], actors=3, progress=waiting
     ).materialize()
     assert len(killed) == 2, "the work was done before somebody was killed"
     thread.join()
@@ -179,7 +181,7 @@ def test_an_actor_and_a_node_are_killed_in_the_middle(cluster, models) -> None:
     assert y.tobytes() == plain_loop(models["dense"], count).tobytes()
 
 
-def wait_for(condition: Any, seconds: float = 30) -> None:
+def wait_for(condition: Any, seconds: float = 90) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

@@ -17,7 +17,7 @@ from servers import identity, network, put
 from tract_serve.config import ModelConfig
 from tract_serve.errors import BadRequest, Busy, Failed, NotFound
 from tract_serve.models.served import Served, Wish
-from tract_serve.repository.layout import found_in
+from tract_serve.repository.layout import files_in, found_in
 from tract_serve.repository.repository import Repository
 from tract_serve.settings import Settings
 
@@ -241,6 +241,28 @@ def test_files_that_change_are_seen_once_they_rest(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
 
     run(tmp_path, work, Settings(watch_s=0.02, preload=False, threads=1))
+
+
+@pytest.mark.parametrize(
+    "path", ["a.onnx", "a/config.pbtxt", "a/1/model.onnx", "a/1/model/graph.nnef", "a/initial_state/h"]
+)
+def test_whoever_watches_sees_each_file(tmp_path: Path, path: str) -> None:
+    for name in ("b", "c"):
+        put(tmp_path, name, identity())
+    (tmp_path / "nowhere").symlink_to(tmp_path / "is-not-there")
+    (tmp_path / "round").symlink_to(tmp_path)
+    seen = [files_in(tmp_path), files_in(tmp_path)]
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for text in ("one", "three"):
+        file.write_text(text)
+        seen.append(files_in(tmp_path))
+    file.unlink()
+    seen.append(files_in(tmp_path))
+    assert [one == seen[0] for one in seen] == [True, True, False, False, True]
+    assert seen[2] != seen[3]
+    assert files_in(tmp_path / "b" / "1" / "model.onnx") <= seen[0]
+    assert files_in(file) == frozenset()
 
 
 def test_what_a_configuration_says_reaches_the_model(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,9 @@ from tract_serve.settings import Settings
 
 MOST_MODELS: Final = 10_000
 """Entries of a repository that are looked at."""
+
+_DEPTH: Final = 3
+"""How far below a repository files of models lie: ``NAME/VERSION/MODEL/FILE``."""
 
 
 @frozen
@@ -81,12 +86,28 @@ def fingerprint(found: FoundModel) -> tuple[object, ...]:
     for place in places:
         files = [place] if place.is_file() else sorted(_files(place))
         for path in files:
-            try:
-                one = path.stat()
-            except OSError:
-                continue
-            told.append((str(path), one.st_size, one.st_mtime_ns, one.st_ino))
+            told += _status(path)
     return tuple(told)
+
+
+def files_in(source: Path) -> frozenset[tuple[object, ...]]:
+    """The same of all files of a repository at once, without a look into any: for those who watch it."""
+    return frozenset(_statuses(str(source), _DEPTH) if os.path.isdir(source) else _status(source))
+
+
+def _statuses(folder: str, depth: int) -> Iterator[tuple[object, ...]]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, MOST_MODELS):
+            if not entry.is_dir():
+                yield from _status(entry)
+            elif depth:
+                yield from _statuses(entry.path, depth - 1)
+
+
+def _status(file: Path | os.DirEntry[str]) -> Iterator[tuple[object, ...]]:
+    with suppress(OSError):
+        one = file.stat()
+        yield os.fspath(file), one.st_size, one.st_mtime_ns, one.st_ino
 
 
 def _found(entry: Path, settings: Settings) -> FoundModel | None:

@@ -17,7 +17,7 @@ from tract_serve.kinds import made
 from tract_serve.logs import log
 from tract_serve.models.protocol import ServedModel
 from tract_serve.models.served import Served
-from tract_serve.repository.layout import FoundModel, fingerprint, found_in
+from tract_serve.repository.layout import FoundModel, files_in, fingerprint, found_in
 from tract_serve.settings import Settings
 
 State: TypeAlias = Literal["READY", "UNAVAILABLE", "LOADING"]
@@ -173,21 +173,15 @@ class Repository:
 
     async def _watch(self) -> None:
         """Look for changes, and take those that have come to rest."""
-        before: dict[str, Any] = {}
+        before: Any = None
+        taken: Any = None
         while True:
             await asyncio.sleep(self._settings.watch_s)
-            try:
-                scanned = await self._scanned()
-                now = {name: await self._apart(fingerprint, found) for name, found in scanned.items()}
-            except (TractError, OSError) as error:
-                log("repository.unreadable", error=str(error))
-                continue
-            if now == before and any(self._is_changed(name, now.get(name)) for name in {*now, *self._prints}):
+            now = await self._apart(files_in, self._source)
+            if now == before and now != taken:
                 await self._reload_safely()
+                taken = now
             before = now
-
-    def _is_changed(self, name: str, told: Any) -> bool:
-        return name not in self._unloaded and self._prints.get(name) != told
 
     async def _reload_safely(self) -> None:
         try:
