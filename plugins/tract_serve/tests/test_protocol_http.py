@@ -331,8 +331,6 @@ def test_models_are_listed_loaded_and_unloaded(server: Running, client: Any) -> 
         client.load_model("none")
     with pytest.raises(InferenceServerException, match="is no configuration of a model"):
         client.load_model("row", config="{")
-    with pytest.raises(InferenceServerException, match="put them into the repository"):
-        client.load_model("row", config="{}", files={"file:1/model.onnx": b"x"})
     with pytest.raises(InferenceServerException, match="no model 'none'"):
         client.unload_model("none")
     assert client.is_model_ready("row")

@@ -27,10 +27,10 @@ class Limits:
     message. ``waiting``: requests that wait for one model. ``sequences``, ``sequence_idle_s``: of one model, how many
     are kept, and for how many seconds after their last request; ``sequence_bytes``: of the state of one. ``stored``,
     ``stored_bytes``, ``stored_s``: of the store of such states, how many, with how many bytes in all, and for how many
-    seconds. ``regions``: of shared memory. ``response_bytes``: of one answer. ``load_s``: seconds in which a model must
-    be loaded and prepared. ``messages``: of a conversation. ``choices``: answers to one prompt. ``answer_s``: seconds
-    in which an answer of a model that writes must be whole. ``waiting_of_one``: requests to such a model that one
-    client may have there.
+    seconds. ``regions``: of shared memory. ``sent_bytes``: of files of models that clients have sent, in all.
+    ``response_bytes``: of one answer. ``load_s``: seconds in which a model must be loaded and prepared. ``messages``:
+    of a conversation. ``choices``: answers to one prompt. ``answer_s``: seconds in which an answer of a model that
+    writes must be whole. ``waiting_of_one``: requests to such a model that one client may have there.
     """
 
     body_bytes: int = 256 << 20
@@ -51,6 +51,7 @@ class Limits:
     stored_bytes: int = 16 << 30
     stored_s: float = 86400.0
     regions: int = 1024
+    sent_bytes: int = 1 << 30
     response_bytes: int = 256 << 20
     load_s: float = 600.0
     messages: int = 4096

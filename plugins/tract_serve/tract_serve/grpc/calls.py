@@ -9,6 +9,7 @@ from tract_serve.errors import BadRequest
 from tract_serve.inference.said import config_of, metadata_of, statistics_of
 from tract_serve.inference.watching import log_settings, trace_settings
 from tract_serve.messages import ENUMS, message
+from tract_serve.repository.sent import FILE
 from tract_serve.serving import Serving
 from tract_serve.texts import shown
 
@@ -79,13 +80,11 @@ async def index(serving: Serving, request: Any) -> Any:
 async def load(serving: Serving, request: Any) -> Any:
     """Load a model, or load it again."""
     serving.check_control()
-    for name in request.parameters:
-        if name.startswith("file:"):
-            hint = "put them into the repository"
-            raise BadRequest(f"{name[:100]!r}: files of models are not taken from clients", hint=hint)
+    told = request.parameters
+    files = {name.removeprefix(FILE): told[name].bytes_param for name in told if name.startswith(FILE)}
     config = request.parameters["config"].string_param if "config" in request.parameters else None
     name = _model_of(request)
-    await serving.repository.load(name, config)
+    await serving.repository.load(name, config, files)
     return message("RepositoryModelResponse")(model_name=name, done=True)
 
 

@@ -27,8 +27,11 @@ COPIES: Final = 3
 UNFOLDED: Final = 48
 """Bytes of memory that any other byte of a request becomes at most, which is in elements of BYTES that are empty."""
 
-_RAW: Final = 7
-"""The number of ``raw_input_contents``."""
+RAW_CONTENTS: Final = 7
+"""The number of ``raw_input_contents`` in a request for a run."""
+
+FILES: Final = 3
+"""The number of ``parameters`` in a request to load a model, which may be its files."""
 
 
 class Incoming:
@@ -70,13 +73,16 @@ class Incoming:
         """One stream less."""
         self._streams -= 1
 
-    def cost(self, content: bytes) -> int:
-        """Bytes of memory that a request for a run becomes at most. Raises BadRequest, TooLarge."""
+    def cost(self, content: bytes, raw: int = RAW_CONTENTS) -> int:
+        """Bytes of memory that a request becomes at most. ``raw``: the number of its field that stays bytes.
+
+        Raises BadRequest, TooLarge.
+        """
         if len(content) < SMALL:
             return UNFOLDED * len(content)
-        rest = _without_raw(content)
+        rest = _without_raw(content, raw)
         if rest > self._limits.json_bytes:
-            problem = f"the request has {rest} bytes besides raw_input_contents, at most {self._limits.json_bytes}"
+            problem = f"the request has {rest} bytes besides raw contents, at most {self._limits.json_bytes}"
             raise RequestTooLarge(
                 problem, hint="send tensors as raw_input_contents, or start the server with more (json_bytes)"
             )
@@ -91,8 +97,8 @@ def read_as(name: str, content: bytes) -> Any:
         raise BadRequest(f"what came is no message of the protocol ({name})") from None
 
 
-def _without_raw(content: bytes) -> int:
-    """Bytes of a ``ModelInferRequest`` that are in no raw contents. Raises BadRequest for what is none, TooLarge."""
+def _without_raw(content: bytes, raw: int) -> int:
+    """Bytes of a message that are not in the field of that number. Raises BadRequest for what is none, TooLarge."""
     at, rest, count = 0, 0, 0
     while at < len(content):
         begun = at
@@ -107,10 +113,10 @@ def _without_raw(content: bytes) -> int:
             at += {1: 8, 5: 4}.get(kind, len(content))
         count += 1
         if at > len(content):
-            raise BadRequest("what came is no message of the protocol (ModelInferRequest)")
+            raise BadRequest("what came is no message of the protocol")
         if count > MOST_FIELDS:
             raise RequestTooLarge(f"the request has more than {MOST_FIELDS} parts")
-        rest += at - begun if key >> 3 != _RAW else 0
+        rest += at - begun if key >> 3 != raw else 0
     return rest
 
 
@@ -123,4 +129,4 @@ def _number(content: bytes, at: int) -> tuple[int, int]:
         if part < 128:
             return found, place + 1
         shift += 7
-    raise BadRequest("what came is no message of the protocol (ModelInferRequest)")
+    raise BadRequest("what came is no message of the protocol")

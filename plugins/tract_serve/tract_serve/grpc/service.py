@@ -11,7 +11,7 @@ import grpc
 from tract_core.errors import TractError
 from tract_serve.errors import BadRequest, Refusal, RequestTooLarge, TooSlow, status_of, text_of
 from tract_serve.grpc import calls
-from tract_serve.grpc.incoming import SMALL, UNFOLDED, Incoming, read_as
+from tract_serve.grpc.incoming import FILES, SMALL, UNFOLDED, Incoming, read_as
 from tract_serve.grpc.infer import inferred
 from tract_serve.logs import LOGGER
 from tract_serve.messages import PACKAGE, message
@@ -89,6 +89,9 @@ class Service:
 
         async def work(context: Any, holding: Holding) -> Any:
             content = await self._incoming.one(context)
+            if call is calls.load:
+                holding.more(self._incoming.cost(content, FILES))
+                return await call(self._serving, read_as(asked, content))
             if len(content) > CONTROL_BYTES:
                 raise RequestTooLarge(f"the request has {len(content)} bytes, at most {CONTROL_BYTES} are taken")
             holding.more(UNFOLDED * len(content))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from tract_serve.errors import BadRequest, RequestTooLarge
 from tract_serve.fields import checked, parameters_of, text_in, whole_in
 from tract_serve.http.exchange import Answer, HttpRequest
 from tract_serve.inference.watching import log_settings, trace_settings
+from tract_serve.repository.sent import FILE
 from tract_serve.serving import CONTROL_BYTES
 
 
@@ -25,17 +27,25 @@ async def index(request: HttpRequest) -> Answer:
 async def load(request: HttpRequest) -> Answer:
     """Load a model, or load it again."""
     _check_control(request)
-    told = parameters_of(await _asked(request))
-    files = [name for name in told if name.startswith("file:")]
-    if files:
-        raise BadRequest(
-            f"{files[0][:100]!r}: files of models are not taken from clients", hint="put them into the repository"
-        )
+    told = parameters_of(await _asked(request, request.serving.settings.limits.json_bytes))
+    files = {name.removeprefix(FILE): _content(request, told, name) for name in told if name.startswith(FILE)}
     config = told.get("config")
     if config is not None and not isinstance(config, str):
         raise BadRequest("'config' is no text")
-    await request.serving.repository.load(request.parts[0], config)
+    await request.serving.repository.load(request.parts[0], config, files)
     return Answer.of_json({"name": request.parts[0], "load": True})
+
+
+def _content(request: HttpRequest, told: Mapping[str, Any], name: str) -> bytes:
+    """A file that a client has sent, in base64. Raises BadRequest."""
+    text = told[name]
+    if not isinstance(text, str):
+        raise BadRequest(f"{name[:100]!r} is a {type(text).__name__}, wanted a text of base64")
+    request.holding.more(len(text))
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise BadRequest(f"{name[:100]!r} is no base64") from None
 
 
 async def unload(request: HttpRequest) -> Answer:
@@ -111,11 +121,11 @@ def _check_page(request: HttpRequest) -> None:
         request.serving.check_page(request.header(b"origin"))
 
 
-async def _asked(request: HttpRequest) -> Mapping[str, Any]:
-    """The body as an object of JSON; an empty one as an object without anything."""
+async def _asked(request: HttpRequest, most: int = CONTROL_BYTES) -> Mapping[str, Any]:
+    """The body of so many bytes at most as an object of JSON; an empty one as an object without anything."""
     content = await request.body()
-    if len(content) > CONTROL_BYTES:
-        raise RequestTooLarge(f"the request has {len(content)} bytes, at most {CONTROL_BYTES} are taken")
+    if len(content) > most:
+        raise RequestTooLarge(f"the request has {len(content)} bytes, at most {most} are taken")
     if not content:
         return {}
     return checked(request.parsed(content), dict, "the body")

@@ -55,7 +55,7 @@ def found_in(source: Path, settings: Settings) -> dict[str, FoundModel]:
     if alone is not None:
         named = replace(alone, name=settings.name) if settings.name else alone
         return {named.name: named}
-    found = {one.name: one for entry in _entries(source) if (one := _found(entry, settings)) is not None}
+    found = {one.name: one for entry in _entries(source) if (one := found_of(entry, settings)) is not None}
     if not found:
         hint = "it holds folders, each of a model, as NAME/1/model.onnx, or files of models"
         raise InputError("the folder holds no model", where=str(source), hint=hint)
@@ -68,7 +68,7 @@ def _one_model(source: Path, settings: Settings) -> FoundModel | None:
         return FoundModel(source.stem, source, default_config(settings), {1: source})
     file = None if _is_whole(source) else _model_file(source)
     if _is_whole(source) or file is not None or _is_of_versions(source):
-        found = _found(source.resolve(), settings)
+        found = found_of(source.resolve(), settings)
         is_named = file is not None and file.stem != "model"
         return replace(found, name=file.stem) if found is not None and file is not None and is_named else found
     return None
@@ -110,7 +110,7 @@ def _status(file: Path | os.DirEntry[str]) -> Iterator[tuple[object, ...]]:
         yield os.fspath(file), one.st_size, one.st_mtime_ns, one.st_ino
 
 
-def _found(entry: Path, settings: Settings) -> FoundModel | None:
+def found_of(entry: Path, settings: Settings) -> FoundModel | None:
     """The model of an entry of a repository, if it is one."""
     if entry.name.startswith("."):
         return None

@@ -18,6 +18,7 @@ from tract_serve.logs import log
 from tract_serve.models.protocol import ServedModel
 from tract_serve.models.served import Served
 from tract_serve.repository.layout import FoundModel, files_in, fingerprint, found_in
+from tract_serve.repository.sent import SentModels
 from tract_serve.settings import Settings
 
 State: TypeAlias = Literal["READY", "UNAVAILABLE", "LOADING"]
@@ -51,6 +52,7 @@ class Repository:
         self._prints: dict[str, tuple[object, ...]] = {}
         self._unloaded: set[str] = set()
         self._given: dict[str, ModelConfig] = {}
+        self._sent = SentModels(settings)
         self._locks: dict[str, asyncio.Lock] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._thread = ThreadPoolExecutor(1, "tract-loading")
@@ -110,25 +112,42 @@ class Repository:
         if self._settings.watch_s:
             self._watching = asyncio.get_running_loop().create_task(self._watch())
 
-    async def load(self, name: str, config: str | None = None) -> None:
+    async def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
         """Load a model, or load it again. ``config``: in place of what its folder says.
 
-        Raises NotFound where the repository has no such model, Failed with the reason where it cannot be loaded.
+        ``files``: in place of those in the repository, by their paths in the folder of the model; until it is loaded
+        without any. Raises NotFound where the repository has no such model, Failed with the reason where it cannot be
+        loaded, BadRequest for what is no configuration, and as `SentModels.write` does.
         """
-        found = (await self._scanned()).get(name)
-        if found is None:
+        told = None if config is None else _read(config, name)
+        if files:
+            await self._load_sent(name, config, files)
+            return
+        found = (await self._apart(found_in, self._source, self._settings)).get(name)
+        if found is None and (found := self._sent.found.get(name)) is None:
             raise self._absent(name, "") if name not in self._ready else NotFound(f"the files of {name!r} are gone")
-        if config is not None:
-            try:
-                self._given[name] = ModelConfig.of_text(config, f"the configuration of {name!r}")
-            except ModelError as error:
-                raise BadRequest(error.problem, where=error.where, hint=error.hint) from None
+        if told is not None:
+            self._given[name] = told
         else:
             self._given.pop(name, None)
         self._unloaded.discard(name)
         problem = await self._take(found)
+        if self._sent.found.get(name) is not found:
+            await self._apart(self._sent.drop, name)
         if problem is not None:
-            raise Failed(problem.problem, where=problem.where or f"model {name!r}", hint=problem.hint)
+            raise _failed(problem, name)
+
+    async def _load_sent(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
+        if config is None:
+            raise BadRequest("files of a model come with its configuration", hint="config='{}' says nothing")
+        found = await self._apart(self._sent.write, name, config, files)
+        self._given.pop(name, None)
+        self._unloaded.discard(name)
+        before = self._sent.put(found)  # at once, as whoever watches takes out what is nowhere
+        problem = await self._take(found)
+        await self._apart(partial(self._sent.settle, found, before, is_served=problem is None))
+        if problem is not None:
+            raise _failed(problem, name)
 
     async def unload(self, name: str) -> None:
         """Take a model out; what it has is still answered. Raises NotFound where there is none."""
@@ -137,6 +156,7 @@ class Repository:
         self._unloaded.add(name)
         async with self._lock(name):
             self._leave(name, "unloaded")
+            await self._apart(self._sent.drop, name)
 
     async def reload(self) -> None:
         """Take what is new on disk, load again what has changed, leave what is gone."""
@@ -159,6 +179,7 @@ class Repository:
             self._leave(name, "the server ends")
         while self._closing:
             await asyncio.gather(*self._closing, return_exceptions=True)
+        await self._apart(self._sent.close)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _lock(self, name: str) -> asyncio.Lock:
@@ -169,7 +190,7 @@ class Repository:
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *given))
 
     async def _scanned(self) -> dict[str, FoundModel]:
-        return await self._apart(found_in, self._source, self._settings)
+        return {**await self._apart(found_in, self._source, self._settings), **self._sent.found}
 
     async def _watch(self) -> None:
         """Look for changes, and take those that have come to rest."""
@@ -246,3 +267,15 @@ class Repository:
     def _say(self, name: str, version: str, state: State, problem: TractError | None = None) -> None:
         reason = "" if problem is None else str(problem)
         self._entries[name, version] = Entry(name, version, state, reason)
+
+
+def _read(config: str, name: str) -> ModelConfig:
+    """A configuration that a client has sent. Raises BadRequest."""
+    try:
+        return ModelConfig.of_text(config, f"the configuration of {name!r}")
+    except ModelError as error:
+        raise BadRequest(error.problem, where=error.where, hint=error.hint) from None
+
+
+def _failed(problem: ModelError, name: str) -> Failed:
+    return Failed(problem.problem, where=problem.where or f"model {name!r}", hint=problem.hint)
