@@ -64,7 +64,7 @@ demo-torch: $(VENV)/.with-torch ## train a network that reads dialled numbers, a
 	$(BIN)/python examples/dialling/dial.py $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
-	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks and not windows' $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks and not windows and not nvcc' $(ARGS)
 
 test-windows: $(VENV)/.test ## run kernels and networks in a program for Windows, where mingw-w64 and Wine are there
 	$(BIN)/python -m pytest -m windows plugins/tract_cpu/tests/test_windows.py $(ARGS)
@@ -76,7 +76,7 @@ test-arm-short: $(VENV)/.test ## run a part of them in minutes, where Debian's p
 	$(BIN)/python tests/arm/run.py short -n $(JOBS) $(ARGS)
 
 test-cuda: $(VENV)/.test $(VENV)/.cuda ## look at registers of kernels for GPUs, and run the conformance kit on a virtual one
-	$(BIN)/python -m pytest -n $(JOBS) plugins/tract_cuda/tests/kernels/test_static_facts.py plugins/tract_cuda/tests/kernels/test_product_facts.py plugins/tract_cuda/tests/kernels/test_tile_facts.py plugins/tract_cuda/tests/lower/test_registers.py plugins/tract_cuda/tests/driver/test_prototypes.py
+	$(BIN)/python -m pytest -n $(JOBS) -m nvcc plugins/tract_cuda/tests
 	TRACT_CHECK_PROGRAMS=1 TRACT_CUDA_DRIVER=tract_cuda.testing.virtual:VirtualGpu $(BIN)/python -m pytest -n $(JOBS) --pyargs tract_core.testing --tract-runtime cuda $(ARGS)
 
 test-cuda-long: $(VENV)/.test $(VENV)/.cuda ## look at every tile on every architecture, and run ONNX's own cases on a virtual GPU

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from tract_cuda.driver.prototypes import PROTOTYPES
 
+pytestmark = pytest.mark.nvcc
+
 NUMBERS: dict[str, Any] = {
     "unsigned int": c.c_uint,
     "size_t": c.c_size_t,

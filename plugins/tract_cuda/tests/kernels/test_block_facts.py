@@ -11,9 +11,7 @@ from in_blocks import FORMS, linear, product
 from tract_cuda.kernels.kernel import KernelPlan
 from tract_cuda.language.arch import ARCHS, Arch
 from tract_cuda.ptx import written
-from tract_cuda.testing.static_facts import facts, ptxas
-
-needs_ptxas = pytest.mark.skipif(ptxas() is None, reason="wants ptxas, as in the wheel nvidia-cuda-nvcc")
+from tract_cuda.testing.static_facts import facts
 
 
 def plan(form: str, rows: int, *, half: bool = False) -> KernelPlan:
@@ -49,7 +47,7 @@ REGISTERS = {
 """How many registers kernels have at most, on any architecture."""
 
 
-@needs_ptxas
+@pytest.mark.nvcc
 @pytest.mark.parametrize(
     "arch", [one for one in ARCHS if one.name in {"sm_80", "sm_90a", "sm_100a"}], ids=lambda a: a.name
 )

@@ -20,15 +20,13 @@ from tract_cuda.language.arch import ARCHS, Arch
 from tract_cuda.language.matrices import Factors
 from tract_cuda.products.product import OTHERS_MMA, add_tiles, as_deep, tiles_for
 from tract_cuda.ptx import written
-from tract_cuda.testing.static_facts import facts, ptxas
+from tract_cuda.testing.static_facts import facts
 from tract_llvm.elements.expressions import Expression, element_of
 from tract_llvm.language.types import F32, I8, I32, U8
 from tract_llvm.llvm_only.on_steps import Requantize
 
 from tract_core.data import DatumType
 from tract_core.plugins import default_registry
-
-needs_ptxas = pytest.mark.skipif(ptxas() is None, reason="wants ptxas, as in the wheel nvidia-cuda-nvcc")
 
 ALL: Final = bool(os.environ.get("TRACT_CUDA_ALL"))
 TOLD_APART: Final = [one for one in ARCHS if one.name in {"sm_80", "sm_89", "sm_90a", "sm_100a"}]
@@ -86,7 +84,7 @@ def forms(kind: str, tile: MmaTile) -> Iterator[MmaPlan]:
         yield replace(plain, windows=Windows((3,), whole=False))
 
 
-@needs_ptxas
+@pytest.mark.nvcc
 @pytest.mark.parametrize("arch", SHOWN, ids=lambda arch: arch.name)
 @pytest.mark.parametrize(("kind", "tile"), TILES, ids=str)
 def test_no_tile_is_short_of_registers(kind: str, tile: MmaTile, arch: Arch) -> None:

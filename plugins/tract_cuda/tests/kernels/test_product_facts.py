@@ -15,10 +15,8 @@ from tract_cuda.lower.attention import MMA_KEYS
 from tract_cuda.products.product import FLAT, FLAT_MMA, MMA_TILES, TILES, add_tiles, add_vectors
 from tract_cuda.program import Launch
 from tract_cuda.ptx import written
-from tract_cuda.testing.static_facts import facts, ptxas
+from tract_cuda.testing.static_facts import facts
 from tract_llvm.language.types import F16, F32
-
-needs_ptxas = pytest.mark.skipif(ptxas() is None, reason="wants ptxas, as in the wheel nvidia-cuda-nvcc")
 
 
 def product(tile, *, inner: bool) -> KernelPlan:
@@ -79,7 +77,7 @@ USED = {
 """How many instructions there are that products on tensor cores are made of."""
 
 
-@needs_ptxas
+@pytest.mark.nvcc
 @pytest.mark.parametrize("arch", TOLD_APART, ids=lambda arch: arch.name)
 @pytest.mark.parametrize("name", PLANS)
 def test_kernels_have_registers_enough(name: str, arch: Arch) -> None:

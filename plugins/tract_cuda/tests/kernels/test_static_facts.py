@@ -6,7 +6,7 @@ import pytest
 from executed import kernels_of, one_node
 from tract_cuda.language.arch import ARCHS, Arch, arch_named
 from tract_cuda.ptx import Ptx, written
-from tract_cuda.testing.static_facts import facts, ptxas
+from tract_cuda.testing.static_facts import facts
 
 from tract_core.data import DatumType
 from tract_core.errors import RunError
@@ -20,7 +20,7 @@ from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec
 from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.ops.softmax import LogSoftmax, Softmax
 
-pytestmark = pytest.mark.skipif(ptxas() is None, reason="wants ptxas, as in the wheel nvidia-cuda-nvcc")
+pytestmark = pytest.mark.nvcc
 
 REGISTERS = {
     "exp f32": 24,

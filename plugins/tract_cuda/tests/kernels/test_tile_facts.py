@@ -24,10 +24,10 @@ from tract_cuda.products.measured import TABLE
 from tract_cuda.products.product import FLAT, FLAT_MMA, MMA_TILES, OTHERS, OTHERS_MMA, TILES, AnyTile, add_tiles
 from tract_cuda.program import Launch
 from tract_cuda.ptx import written
-from tract_cuda.testing.static_facts import facts, ptxas
+from tract_cuda.testing.static_facts import facts
 from tract_llvm.language.types import F16, F32
 
-pytestmark = pytest.mark.skipif(ptxas() is None, reason="wants ptxas, as in the wheel nvidia-cuda-nvcc")
+pytestmark = pytest.mark.nvcc
 
 ALL: Final = bool(os.environ.get("TRACT_CUDA_ALL"))
 TOLD_APART: Final = [one for one in ARCHS if one.name in {"sm_80", "sm_89", "sm_90a", "sm_100a"}]

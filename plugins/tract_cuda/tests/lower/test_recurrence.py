@@ -15,7 +15,7 @@ from tract_cuda.lowering import Target
 from tract_cuda.plan import CudaPlan
 from tract_cuda.program import Repeat, launches_in
 from tract_cuda.ptx import written
-from tract_cuda.testing.static_facts import facts, ptxas
+from tract_cuda.testing.static_facts import facts
 
 from tract_core.errors import RunError
 from tract_core.model.fact_text import parse_typed_fact
@@ -227,7 +227,7 @@ def test_shared_memory_is_what_plans_say(name: str) -> None:
     assert plan.pitch % 32 == plan.parts
 
 
-@pytest.mark.skipif(ptxas() is None, reason="wants ptxas, as in the wheel nvidia-cuda-nvcc")
+@pytest.mark.nvcc
 @pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
 @pytest.mark.parametrize("name", ["lstm with peepholes", "gru", "lstm of 33 units"])
 def test_kernels_have_registers_enough(name: str, arch: Arch) -> None:

@@ -12,7 +12,7 @@ from tract_cuda.language.arch import ARCHS, Arch
 from tract_cuda.lowering import Target
 from tract_cuda.program import launches_in
 from tract_cuda.ptx import written
-from tract_cuda.testing.static_facts import facts, ptxas
+from tract_cuda.testing.static_facts import facts
 
 from tract_core.model.typed import TypedModel
 from tract_core.ops.cumsum import CumSum
@@ -31,7 +31,7 @@ from tract_core.ops.resize import Resize, Sampling, Sizes
 from tract_core.ops.scatter import ScatterNd
 from tract_core.ops.topk import Topk
 
-pytestmark = pytest.mark.skipif(ptxas() is None, reason="wants ptxas, as in the wheel nvidia-cuda-nvcc")
+pytestmark = pytest.mark.nvcc
 
 FOUR = PoolSpec(DataFormat.NCHW, (4, 4), strides=(2, 2))
 CUBIC = Sampling(Interpolator.CUBIC)
