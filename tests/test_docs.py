@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import gguf
 import numpy as np
@@ -56,6 +57,19 @@ RUN = [path for path in DOCUMENTS if name_of(path) not in ELSEWHERE and BLOCK.se
 OF_TORCH = ("docs/torch.md", "plugins/tract_torch/README.md")
 WITH_TORCH = find_spec("tract_torch") is not None
 """Without it, `make test-torch` runs the documents of PyTorch, and its blocks in others."""
+
+USES_TORCH = re.compile(r"^(import|from) (torch|tract_torch)\b", re.MULTILINE)
+
+
+def case(*values: object, of_torch: bool, name: str) -> Any:
+    """The parameters of a case; it is marked where `make test-torch` is to run it once more."""
+    return pytest.param(*values, marks=[pytest.mark.torch] if of_torch else [], id=name)
+
+
+def uses_torch(path: Path) -> bool:
+    """Whether a document has blocks that want PyTorch."""
+    return name_of(path) in OF_TORCH or USES_TORCH.search(path.read_text()) is not None
+
 
 OF_RAY = re.compile(r"^(?:import|from) (?:ray|dask)\b|^from tract_ray import put\b", re.MULTILINE)
 """Blocks that tract-ray's own tests run, by `make test-ray`."""
@@ -185,7 +199,7 @@ def made(nodes, name, shape, weights) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-@pytest.mark.parametrize("path", RUN, ids=name_of)
+@pytest.mark.parametrize("path", [case(path, of_torch=uses_torch(path), name=name_of(path)) for path in RUN])
 def test_every_block_runs_as_pasted(path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     if name_of(path) in OF_TORCH and not WITH_TORCH:
@@ -208,7 +222,7 @@ def test_every_block_runs_as_pasted(path: Path, folder: Path, capsys: pytest.Cap
 
 def run_python(block: str, title: str, names: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
     """Run in the names of the blocks before, or as a module where it is a file; what it prints is told beside it."""
-    if re.search(r"^(import|from) (torch|tract_torch)\b", block, re.MULTILINE) and not WITH_TORCH:
+    if USES_TORCH.search(block) and not WITH_TORCH:
         return
     if OF_RAY.search(block) and not find_spec("ray"):
         return
@@ -342,7 +356,10 @@ def test_figures_of_the_readme_are_those_of_the_page() -> None:
 GLOSSARY = re.findall(r"^\| ([^|]+) \| [^|]+ \| `([\w.]+)` \|$", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize(("word", "place"), GLOSSARY, ids=[word for word, _ in GLOSSARY])
+@pytest.mark.parametrize(
+    ("word", "place"),
+    [case(word, place, of_torch=place.startswith("tract_torch."), name=word) for word, place in GLOSSARY],
+)
 def test_words_lead_to_what_they_mean(word: str, place: str) -> None:
     if place.startswith("tract_torch.") and not WITH_TORCH:
         pytest.skip("needs PyTorch: run `make test-torch`")

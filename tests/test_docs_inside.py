@@ -35,7 +35,10 @@ def package(page: Path) -> Path:
     return ROOT / "plugins" / f"tract_{page.stem}" / f"tract_{page.stem}"
 
 
-@pytest.mark.parametrize("page", PRINTING, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.torch] if page.stem == "torch" else [], id=page.stem) for page in PRINTING],
+)
 def test_what_a_page_prints_is_what_its_code_gives(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page.stem == "torch" and find_spec("tract_torch") is None:
         pytest.skip("needs PyTorch: run `make test-torch`")
