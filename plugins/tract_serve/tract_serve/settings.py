@@ -40,7 +40,7 @@ class Limits:
     header_bytes: int = 64 << 10
     read_s: float = 30.0
     write_s: float = 60.0
-    idle_s: float = 60.0
+    idle_s: float = 75.0
     connections: int = 1024
     streams: int = 64
     waiting: int = 1024
