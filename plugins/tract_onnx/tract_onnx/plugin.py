@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tract_core.plugins.descriptor import Format
+from tract_core.plugins.descriptor import Format, Option
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
@@ -109,6 +109,61 @@ _SPELLED: Final = ("lookup", "non_max_suppression", "random", "trees")
 """Modules of `tract_onnx.nnef`, one per family."""
 
 
+_WRITTEN: Final = (
+    "axis",
+    "axis_dyn",
+    "binary",
+    "bit_cast",
+    "broadcast",
+    "cast",
+    "check",
+    "col2im",
+    "compress",
+    "concat",
+    "conv",
+    "cumsum",
+    "deconv",
+    "deform_conv",
+    "det",
+    "downsample",
+    "einsum",
+    "elementwise",
+    "fill",
+    "gather",
+    "grid_sample",
+    "if_then_else",
+    "iff",
+    "lookup",
+    "loop",
+    "lrn",
+    "non_max_suppression",
+    "non_zero",
+    "norm",
+    "one_hot",
+    "pad",
+    "pool",
+    "quantize",
+    "random",
+    "range",
+    "recurrent",
+    "reduce",
+    "resize",
+    "roi_align",
+    "scan",
+    "scatter",
+    "sequence",
+    "slice",
+    "softmax",
+    "strings",
+    "tfidf",
+    "tile",
+    "topk",
+    "trilu",
+    "unique",
+)
+"""Modules of `tract_onnx.writing.ops`, one per family."""
+
+
 @hookimpl
 def tract_api_version() -> str:
     """The version of the plugin seam that this was written for."""
@@ -117,8 +172,8 @@ def tract_api_version() -> str:
 
 @hookimpl
 def tract_tables() -> Mapping[str, str]:
-    """The table that the frontend asks."""
-    return {"onnx": "tract_onnx.registry:ONNX"}
+    """The tables that the frontend and the writer ask."""
+    return {"onnx": "tract_onnx.registry:ONNX", "onnx_write": "tract_onnx.writing.table:ONNX_WRITE"}
 
 
 def row_modules() -> Mapping[str, Sequence[str]]:
@@ -128,6 +183,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     return {
         **dict.fromkeys(("reference", "state", "symbolic", "memory", "cost", "axes"), operators),
         "onnx": [f"tract_onnx.ops.{family}" for family in _FAMILIES],
+        "onnx_write": [f"tract_onnx.writing.ops.{family}" for family in _WRITTEN],
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
         "cpu": ["tract_onnx.cpu.trees"],
         "partners": ["tract_onnx.onnxruntime", "tract_onnx.openvino"],
@@ -153,5 +209,17 @@ def tract_formats() -> Sequence[Format]:
     }
     summary = "models in the ONNX format, of every operator set"
     return [
-        Format("onnx", (".onnx",), "tract_onnx.frontend:OnnxLoader", summary, flags, handle="tract_onnx.handle:Onnx")
+        Format(
+            "onnx",
+            (".onnx",),
+            "tract_onnx.frontend:OnnxLoader",
+            summary,
+            flags,
+            writer="tract_onnx.writing.saver:OnnxWriter",
+            writer_flags={
+                "opset": Option("Write this version of the operators, from 17 on.", int),
+                "external_data": "Write tensors to a file beside, NAME.data.",
+            },
+            handle="tract_onnx.handle:Onnx",
+        )
     ]

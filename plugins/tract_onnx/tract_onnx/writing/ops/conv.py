@@ -1,0 +1,60 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim
+from tract_core.ops.conv import Conv, KernelFormat
+from tract_core.plugins.tables import Rows
+from tract_onnx.writing.ops.spatial import as_it_was, attributes, channels_first
+from tract_onnx.writing.spelling import Spelling
+from tract_onnx.writing.table import ONNX_WRITE
+
+ROWS = Rows()
+
+BYTES = (DatumType.I8, DatumType.U8)
+
+
+@ROWS.row(ONNX_WRITE, Conv)
+def conv(op: Conv, node: Spelling) -> str | None:
+    """Conv, or ConvInteger of bytes"""
+    told = attributes(node, op.pool, op)
+    kinds = node.fact(0).datum_type, node.fact(1).datum_type
+    if told is None:
+        return None
+    rank, layout = node.fact().rank, op.pool.data_format
+    x = channels_first(node, node.input(0), layout, rank)
+    kernel = outputs_first(node, op.kernel_format)
+    channels = node.result().shape[layout.c_axis(rank)]
+    if op.q_output is not None:
+        bias, x0, x_scale, k0, k_scale, y0, y_scale = node.inputs[2:]
+        bias = bias if node.fact(2).rank else node.add("Expand", bias, node.sizes([channels]))
+        inputs = [x, x_scale, x0, kernel, k_scale, k0, y_scale, y0, bias]
+        made = node.add("QLinearConv", *inputs, group=op.group, **told)
+    elif all(kind in BYTES for kind in kinds):
+        made = node.add("ConvInteger", x, kernel, group=op.group, **told)
+        shape = [1, -1, *[1] * op.pool.rank]
+        made = node.add("Add", made, node.add("Reshape", node.input(2), node.ints(shape)))
+    elif kinds[0].is_float():
+        made = node.add("Conv", x, kernel, *bias_of(node, channels), group=op.group, **told)
+    else:
+        return None
+    return as_it_was(node, made, layout, rank)
+
+
+def outputs_first(node: Spelling, form: KernelFormat) -> str:
+    """The kernel as outputs, inputs of a group, places."""
+    rank = node.fact(1).rank
+    places = [axis for axis in range(rank) if axis not in (form.o_axis(rank), form.i_axis(rank))]
+    return node.transposed(node.input(1), [form.o_axis(rank), form.i_axis(rank), *places])
+
+
+def bias_of(node: Spelling, channels: Dim) -> list[str]:
+    """The bias, one number for each channel; none where it is 0."""
+    fact = node.fact(2)
+    known = fact.constant
+    if known is not None and not np.asarray(known).astype(np.float64).any():
+        return []
+    return [node.input(2) if fact.rank == 1 else node.add("Expand", node.input(2), node.sizes([channels]))]

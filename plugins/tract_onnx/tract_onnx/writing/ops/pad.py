@@ -1,0 +1,37 @@
+"""Elements added around."""
+
+from __future__ import annotations
+
+from tract_core.data import Constant
+from tract_core.ops.pad import DynPad, Pad, PadConstant, PadEdge, PadMode, PadReflect, PadWrap
+from tract_core.plugins.tables import Rows
+from tract_onnx.writing.spelling import Spelling
+from tract_onnx.writing.table import ONNX_WRITE
+
+ROWS = Rows()
+
+
+_MODES = {PadConstant: "constant", PadReflect: "reflect", PadEdge: "edge", PadWrap: "wrap"}
+
+
+@ROWS.row(ONNX_WRITE, Pad)
+def pad(op: Pad, node: Spelling) -> str | None:
+    """Pad"""
+    pads = node.sizes([*(before for before, _ in op.pads), *(after for _, after in op.pads)])
+    return _padded(node, node.input(), pads, op.mode)
+
+
+@ROWS.row(ONNX_WRITE, DynPad)
+def dyn_pad(op: DynPad, node: Spelling) -> str | None:
+    """Pad"""
+    return _padded(node, node.input(), node.input(1), op.mode) if len(node.node.inputs) == 2 else None
+
+
+def _padded(node: Spelling, x: str, pads: str, mode: PadMode) -> str | None:
+    if isinstance(mode, PadWrap) and node.opset < 19:
+        return None
+    values: list[str] = []
+    if isinstance(mode, PadConstant):
+        value: Constant = mode.value
+        values = [node.held(value)]
+    return node.add("Pad", x, pads, *values, mode=_MODES[type(mode)])

@@ -1,0 +1,183 @@
+"""One node that is being written: what it reads, by name, and the means to say what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from tract_core.data import Constant, DType
+from tract_core.data.containers import ItemFact
+from tract_core.dims import Dim
+from tract_core.model.fact import TypedFact
+from tract_core.model.typed import TypedModel
+from tract_core.model.typed_graph import TypedNode
+from tract_onnx.writing.elements import code_of, type_of
+
+
+class GraphBeingWritten(Protocol):
+    """The graph that a node is written to, as far as what spells the node may ask: see `writing.graph`."""
+
+    @property
+    def opset(self) -> int:
+        """The version of the operators that may be used."""
+        ...
+
+    @property
+    def held(self) -> dict[str, Constant]:
+        """The tensors that are there, by name."""
+        ...
+
+    def maker(self, name: str) -> tuple[str, list[str]] | None:
+        """The operator that makes a tensor, and what it reads."""
+        ...
+
+    def readers(self, node: TypedNode, slot: int) -> int:
+        """How many read what a node reads, outputs of the model counted."""
+        ...
+
+    def copy(self, name: str, more: Sequence[str]) -> str:
+        """The node that makes a tensor once more, with further inputs."""
+        ...
+
+    def fact(self, node: TypedNode, slot: int) -> TypedFact:
+        """What is known of a tensor that the node reads."""
+        ...
+
+    def tensor(self, node: TypedNode, slot: int) -> str:
+        """The name of a tensor that the node reads."""
+        ...
+
+    def hold(self, value: Constant) -> str:
+        """A tensor that is there. Returns its name."""
+        ...
+
+    def put(self, op_type: str, inputs: Sequence[str], outputs: int, attributes: dict[str, Any]) -> tuple[str, ...]:
+        """A node. Returns the names of its results."""
+        ...
+
+    def sizes(self, dims: Sequence[Dim]) -> str:
+        """Sizes as one tensor. Raises Unwritable."""
+        ...
+
+    def inner(self, model: TypedModel) -> Any:
+        """The writer of a body."""
+        ...
+
+
+class Spelling:
+    """A node, and the graph that it is written to."""
+
+    def __init__(self, writer: GraphBeingWritten, node: TypedNode) -> None:
+        self._writer = writer
+        self.node = node
+
+    @property
+    def opset(self) -> int:
+        """The version of the operators that may be used."""
+        return self._writer.opset
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of what it reads."""
+        return [self.input(slot) for slot in range(len(self.node.inputs))]
+
+    def input(self, slot: int = 0) -> str:
+        """The name of a tensor that it reads."""
+        return self._writer.tensor(self.node, slot)
+
+    def fact(self, slot: int = 0) -> TypedFact:
+        """What is known of a tensor that it reads."""
+        return self._writer.fact(self.node, slot)
+
+    def result(self, slot: int = 0) -> TypedFact:
+        """What is known of a result."""
+        return self.node.outputs[slot].fact
+
+    def add(self, op_type: str, *inputs: str, **attributes: Any) -> str:
+        """A node of ONNX with one result, whose name is returned. An empty name stands for an input that is missing."""
+        (name,) = self._writer.put(op_type, inputs, 1, attributes)
+        return name
+
+    def made_by(self, name: str) -> tuple[str, list[str]] | None:
+        """The operator of ONNX that makes a tensor, and what it reads; ``None`` for what is there, or comes."""
+        return self._writer.maker(name)
+
+    def value(self, name: str) -> Constant | None:
+        """A tensor that is there."""
+        return self._writer.held.get(name)
+
+    def is_alone(self, slot: int) -> bool:
+        """Whether nobody else reads what it reads there."""
+        return self._writer.readers(self.node, slot) == 1
+
+    def once_more(self, name: str, *more: str) -> str:
+        """The node that makes a tensor, with further inputs, in its place."""
+        return self._writer.copy(name, more)
+
+    def several(self, op_type: str, count: int, *inputs: str, **attributes: Any) -> tuple[str, ...]:
+        """A node of ONNX with so many results."""
+        return self._writer.put(op_type, inputs, count, attributes)
+
+    def constant(self, array: Any, kind: DType | None = None) -> str:
+        """A tensor that is there. ``kind``: of a Python number, its type."""
+        made = np.asarray(array) if kind is None else np.asarray(array, kind.storage.numpy)
+        return self._writer.hold(Constant(made))
+
+    def held(self, value: Constant) -> str:
+        """A constant that the operator holds."""
+        return self._writer.hold(value)
+
+    def body(self, model: TypedModel, ports: Sequence[Any], ends: Sequence[int | None] | None = None) -> Any:
+        """A graph for an attribute: see `writing.graph`, which has the words for where its inputs come from."""
+        return self._writer.inner(model).write_body(ports, ends or [None] * len(model.outputs))
+
+    def empty_sequence(self, kind: DType) -> str:
+        """A sequence without elements."""
+        return self.add("SequenceEmpty", dtype=code_of(kind))
+
+    def no_value(self, item: ItemFact) -> str:
+        """An optional that holds nothing."""
+        return self.add("Optional", type=type_of(item.datum_type, item.shape))
+
+    def ints(self, values: Sequence[int]) -> str:
+        """Numbers, as i64 of shape [count]."""
+        return self.constant(np.array(values, np.int64))
+
+    def sizes(self, dims: Sequence[Dim]) -> str:
+        """Sizes, as i64 of shape [count]. Raises Unwritable for a symbol that no tensor tells."""
+        return self._writer.sizes(dims)
+
+    def cast(self, name: str, kind: DType) -> str:
+        """A tensor in another type."""
+        return self.add("Cast", name, to=code_of(kind))
+
+    def transposed(self, name: str, order: Sequence[int]) -> str:
+        """A tensor with its axes in another order."""
+        order = list(order)
+        if order == sorted(order):
+            return name
+        known = self.value(name)
+        return self.constant(known.array.transpose(order)) if known else self.add("Transpose", name, perm=order)
+
+    def reshaped(self, name: str, shape: Sequence[Dim]) -> str:
+        """A tensor in another shape."""
+        known = self.value(name)
+        if known is not None and all(isinstance(size, int) for size in shape):
+            return self.constant(known.array.reshape([size for size in shape if isinstance(size, int)]))
+        return self.add("Reshape", name, self.sizes(shape), **({"allowzero": 1} if 0 in shape else {}))
+
+    def with_axes(self, name: str, axes: Sequence[int]) -> str:
+        """A tensor with new axes of size 1, at these places of the result."""
+        known = self.value(name)
+        if known is not None and axes:
+            return self.constant(np.expand_dims(known.array, tuple(axes)))
+        return self.add("Unsqueeze", name, self.ints(axes)) if axes else name
+
+    def without_axes(self, name: str, axes: Sequence[int]) -> str:
+        """A tensor without axes of size 1."""
+        known = self.value(name)
+        if known is not None and axes:
+            return self.constant(known.array.squeeze(tuple(axes)))
+        return self.add("Squeeze", name, self.ints(axes)) if axes else name
