@@ -179,7 +179,7 @@ class Repository:
             self._leave(name, "the server ends")
         while self._closing:
             await asyncio.gather(*self._closing, return_exceptions=True)
-        await self._apart(self._sent.close)
+        await asyncio.to_thread(self._sent.close)  # the thread that loads may still try a model
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _lock(self, name: str) -> asyncio.Lock:
