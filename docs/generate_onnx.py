@@ -40,7 +40,7 @@ _WRITING = """\
 $ tract examples/digits/digits.onnx save /tmp/simplified.onnx
 ```
 
-`Model.save("out.onnx")` and `tract MODEL save out.onnx` write any model, whichever format it came from, as it is at
+`Model.save("out.onnx")` and `tract MODEL save out.onnx` write a model, whichever format it came from, as it is at
 that stage: by `save` in normal form, so that it is simpler than what was read, and with its transforms applied.
 Inputs and outputs keep their names, and sizes that are symbols are `dim_param`s.
 
@@ -52,9 +52,9 @@ Inputs and outputs keep their names, and sizes that are symbols are `dim_param`s
 What is written passes ONNX's own checks, or is refused, with all nodes that ONNX has no words for at once. Of ONNX's
 cases, 97 % come back as they must when ONNX Runtime, or the package `onnx` where that has no kernel, runs what was
 written; so do the networks of the benchmarks, whose small forms in floats take 0.92 to 1.12 of the time there that
-the originals take. Not yet: Fourier transforms, mel weights, decoders of images, trees, a few quantised products;
-recurrent networks are a `Scan` of what they are made of, and quantised ones what they are computed as, which ONNX
-Runtime runs several times slower. What only looks (`CheckShape`) is left out.
+the originals take. Not yet: models in pulses, Fourier transforms, mel weights, decoders of images, trees, a few
+quantised products; recurrent networks are a `Scan` of what they are made of, and quantised ones what they are
+computed as, which ONNX Runtime runs several times slower. What only looks (`CheckShape`) is left out.
 """
 
 
