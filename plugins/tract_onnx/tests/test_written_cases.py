@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 from onnx_backend_suite import MODES, TOLERANCES, all_cases, refusal
-from written import Written
+from written_onnx import Written
 
 from tract_core.errors import Unwritable
 
