@@ -129,6 +129,13 @@ def test_bounds_that_cross_are_written_one_after_the_other() -> None:
     assert run(model, x=np.array([0, 1.5, 9], np.float32))[0].tolist() == [1, 1, 1]
 
 
+def test_nothing_below_zero_and_then_a_bound_below_zero() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Min", ["a", "low"], ["y"])]
+    model = written(made(nodes, {"x": [3]}, ["y"], low=np.float32(-1)))
+    assert kinds(model) == Counter({"Relu": 1, "Clip": 1})
+    assert run(model, x=np.array([-2, 0, 9], np.float32))[0].tolist() == [-1, -1, -1]
+
+
 def test_branches_and_loops_see_what_is_around_them() -> None:
     body = helper.make_graph(
         [helper.make_node("Add", ["s", "piece"], ["sum"]), helper.make_node("Mul", ["sum", "scale"], ["out"])],

@@ -28,7 +28,6 @@ from tract_onnx.writing.table import ONNX_WRITE
 SHARED: Final = 64
 """Bytes of a constant up to which equal ones are held once."""
 
-
 _HINT: Final = "write it as an archive (.nnef.tar), which has words for every operator"
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tract_core.data import Constant, DType
+from tract_core.data import Constant, DatumType, DType
 from tract_core.data.containers import ItemFact
 from tract_core.dims import Dim
 from tract_core.model.fact import TypedFact
@@ -152,6 +152,11 @@ class Spelling:
     def cast(self, name: str, kind: DType) -> str:
         """A tensor in another type."""
         return self.add("Cast", name, to=code_of(kind))
+
+    def as_i64(self, slot: int) -> str:
+        """A tensor of integers that it reads, as i64, which is what sizes are already."""
+        is_there = self.fact(slot).datum_type in (DatumType.I64, DatumType.TDIM)
+        return self.input(slot) if is_there else self.cast(self.input(slot), DatumType.I64)
 
     def transposed(self, name: str, order: Sequence[int]) -> str:
         """A tensor with its axes in another order."""

@@ -32,8 +32,7 @@ def dyn_move_axes(op: DynMoveAxes, node: Spelling) -> str:
 def _order(node: Spelling, rank: int, *, back: bool) -> str:
     """Which axis of the input stands in each place of the result."""
     all_axes = node.ints(list(range(rank)))
-    given = node.input(1) if node.fact(1).datum_type is DatumType.I64 else node.cast(node.input(1), DatumType.I64)
-    axes = node.add("Mod", given, node.ints([rank]))
+    axes = node.add("Mod", node.as_i64(1), node.ints([rank]))
     ones = node.add("Expand", node.ints([1]), node.add("Shape", axes))
     is_moved = node.add("ScatterElements", node.ints([0] * rank), axes, ones, axis=0)
     stay = node.add("Compress", all_axes, node.add("Equal", is_moved, node.ints([0])), axis=0)

@@ -85,7 +85,7 @@ def _bounded(op: binary.Min | binary.Max, node: Spelling, x: str, bound: np.gene
     if isinstance(op, binary.Max):
         return node.add("Relu", x) if bound == 0 else node.add("Clip", x, scalar)
     maker = node.made_by(x)
-    if maker is not None and maker[0] == "Relu":
+    if maker is not None and maker[0] == "Relu" and float(bound) > 0:
         return node.add("Clip", maker[1][0], node.constant(np.zeros((), np.asarray(bound).dtype)), scalar)
     if maker is not None and maker[0] == "Clip" and len(maker[1]) == 2 and _below(node, maker[1][1], bound):
         return node.add("Clip", *maker[1], scalar)

@@ -11,11 +11,9 @@ from tract_onnx.writing.table import ONNX_WRITE
 ROWS = Rows()
 
 
-def indices_of(node: Spelling, slot: int = 1) -> str:
-    """Positions in a type that the format takes as such"""
-    kind = node.fact(slot).datum_type
-    is_taken = kind in (DatumType.I64, DatumType.I32, DatumType.TDIM)
-    return node.input(slot) if is_taken else node.cast(node.input(slot), DatumType.I64)
+def indices_of(node: Spelling) -> str:
+    """Positions, which may be of i32 here"""
+    return node.input(1) if node.fact(1).datum_type is DatumType.I32 else node.as_i64(1)
 
 
 @ROWS.row(ONNX_WRITE, Gather)
@@ -33,5 +31,4 @@ def gather_elements(op: GatherElements, node: Spelling) -> str:
 @ROWS.row(ONNX_WRITE, GatherNd)
 def gather_nd(op: GatherNd, node: Spelling) -> str:
     """GatherND"""
-    indices = node.cast(node.input(1), DatumType.I64) if node.fact(1).datum_type is not DatumType.I64 else node.input(1)
-    return node.add("GatherND", node.input(), indices, batch_dims=op.batch_dims)
+    return node.add("GatherND", node.input(), node.as_i64(1), batch_dims=op.batch_dims)

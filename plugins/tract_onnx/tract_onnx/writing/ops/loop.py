@@ -21,11 +21,9 @@ def loop(op: Loop, node: Spelling) -> tuple[str, ...] | None:
     if op.last:
         return None
     number = TypedFact.of(DatumType.I64, ())
-    most, go_on, *values = node.inputs
+    _, go_on, *values = node.inputs
     carried, around = values[: op.carried], values[op.carried :]
-    if node.fact(0).datum_type is not DatumType.I64:
-        most = node.cast(most, DatumType.I64)
     ports = [BodyInput(fact=number), *(BodyInput() for _ in carried), *map(BodyInput, around)]
     body = node.body(op.body, ports)
     body.input.insert(1, helper.make_tensor_value_info(f"{body.name}.go_on", TensorProto.BOOL, []))
-    return node.several("Loop", len(node.node.outputs), most, go_on, *carried, body=body)
+    return node.several("Loop", len(node.node.outputs), node.as_i64(0), go_on, *carried, body=body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tract_core.data import DatumType
 from tract_core.ops.norm import RmsNorm
 from tract_core.plugins.tables import Rows
+from tract_onnx.writing.ops.reduce import reduced
 from tract_onnx.writing.spelling import Spelling
 from tract_onnx.writing.table import ONNX_WRITE
 
@@ -22,8 +23,7 @@ def rms_norm(op: RmsNorm, node: Spelling) -> str:
     narrow = kind.is_float() and kind.storage.itemsize < 4
     wide = node.cast(x, DatumType.F32) if narrow else x
     squares = node.add("Mul", wide, wide)
-    axes = {"axes": [op.axis]} if node.opset < 18 else {}
-    mean = node.add("ReduceMean", squares, *([] if axes else [node.ints([op.axis])]), keepdims=1, **axes)
+    mean = reduced(node, "ReduceMean", squares, [op.axis])
     eps = node.constant(op.eps, DatumType.F32 if narrow else kind)
     made = node.add("Div", wide, node.add("Sqrt", node.add("Add", mean, eps)))
     return node.cast(made, kind) if narrow else made

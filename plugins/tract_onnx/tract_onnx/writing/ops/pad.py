@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tract_core.data import Constant
 from tract_core.ops.pad import DynPad, Pad, PadConstant, PadEdge, PadMode, PadReflect, PadWrap
 from tract_core.plugins.tables import Rows
 from tract_onnx.writing.spelling import Spelling
@@ -30,8 +29,5 @@ def dyn_pad(op: DynPad, node: Spelling) -> str | None:
 def _padded(node: Spelling, x: str, pads: str, mode: PadMode) -> str | None:
     if isinstance(mode, PadWrap) and node.opset < 19:
         return None
-    values: list[str] = []
-    if isinstance(mode, PadConstant):
-        value: Constant = mode.value
-        values = [node.held(value)]
+    values = [node.held(mode.value)] if isinstance(mode, PadConstant) else []
     return node.add("Pad", x, pads, *values, mode=_MODES[type(mode)])

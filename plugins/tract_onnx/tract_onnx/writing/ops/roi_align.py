@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tract_core.data import DatumType
 from tract_core.ops.roi_align import MaxRoiPool, RoiAlign
 from tract_core.plugins.tables import Rows
 from tract_onnx.writing.spelling import Spelling
@@ -14,13 +13,11 @@ ROWS = Rows()
 @ROWS.row(ONNX_WRITE, RoiAlign)
 def roi_align(op: RoiAlign, node: Spelling) -> str:
     """RoiAlign"""
-    x, regions, images = node.inputs
-    images = images if node.fact(2).datum_type is DatumType.I64 else node.cast(images, DatumType.I64)
     return node.add(
         "RoiAlign",
-        x,
-        regions,
-        images,
+        node.input(0),
+        node.input(1),
+        node.as_i64(2),
         output_height=op.height,
         output_width=op.width,
         spatial_scale=op.scale,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tract_core.data import DatumType
 from tract_core.ops.scatter import ScatterElements, ScatterNd
 from tract_core.plugins.tables import Rows
 from tract_onnx.writing.ops.gather import indices_of
@@ -26,6 +25,5 @@ def scatter_nd(op: ScatterNd, node: Spelling) -> str | None:
     """ScatterND"""
     if op.reduction in ("min", "max") and node.opset < 18:
         return None
-    indices = node.input(1) if node.fact(1).datum_type is DatumType.I64 else node.cast(node.input(1), DatumType.I64)
     more = {} if op.reduction == "none" else {"reduction": op.reduction}
-    return node.add("ScatterND", node.input(), indices, node.input(2), **more)
+    return node.add("ScatterND", node.input(), node.as_i64(1), node.input(2), **more)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tract_core.data import DatumType
 from tract_core.ops.slice import DynSlice, Slice
 from tract_core.plugins.tables import Rows
 from tract_onnx.writing.spelling import Spelling
@@ -22,10 +21,5 @@ def slice_of(op: Slice, node: Spelling) -> str:
 @ROWS.row(ONNX_WRITE, DynSlice)
 def dyn_slice(op: DynSlice, node: Spelling) -> str:
     """Slice, whose bounds have an axis"""
-    bounds = [node.add("Reshape", node.input(slot), node.ints([1])) for slot in (1, 2)]
-    kinds = [node.fact(slot).datum_type for slot in (1, 2)]
-    plain = (DatumType.I64, DatumType.TDIM)
-    start, end = (
-        bound if kind in plain else node.cast(bound, DatumType.I64) for bound, kind in zip(bounds, kinds, strict=True)
-    )
+    start, end = (node.add("Reshape", node.as_i64(slot), node.ints([1])) for slot in (1, 2))
     return node.add("Slice", node.input(), start, end, node.ints([op.axis]))

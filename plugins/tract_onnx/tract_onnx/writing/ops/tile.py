@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tract_core.data import DatumType
 from tract_core.ops.tile import DynTile, Tile
 from tract_core.plugins.tables import Rows
 from tract_onnx.writing.spelling import Spelling
@@ -20,5 +19,4 @@ def tile(op: Tile, node: Spelling) -> str:
 @ROWS.row(ONNX_WRITE, DynTile)
 def dyn_tile(op: DynTile, node: Spelling) -> str:
     """Tile"""
-    plain = node.fact(1).datum_type in (DatumType.I64, DatumType.TDIM)
-    return node.add("Tile", node.input(), node.input(1) if plain else node.cast(node.input(1), DatumType.I64))
+    return node.add("Tile", node.input(), node.as_i64(1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tract_core.data import DatumType
 from tract_core.ops.topk import Topk
 from tract_core.plugins.tables import Rows
 from tract_onnx.writing.spelling import Spelling
@@ -14,7 +13,5 @@ ROWS = Rows()
 @ROWS.row(ONNX_WRITE, Topk)
 def topk(op: Topk, node: Spelling) -> tuple[str, ...]:
     """TopK"""
-    plain = node.fact(1).datum_type in (DatumType.I64, DatumType.TDIM)
-    count = node.add("Reshape", node.input(1), node.ints([1]))
-    count = count if plain else node.cast(count, DatumType.I64)
+    count = node.add("Reshape", node.as_i64(1), node.ints([1]))
     return node.several("TopK", 2, node.input(), count, axis=op.axis, largest=int(op.largest), sorted=1)
