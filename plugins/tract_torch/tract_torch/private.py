@@ -6,7 +6,8 @@ Nobody promises that they stay, so they are looked up when they are needed, here
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tract_core.frozen import frozen
@@ -51,6 +52,11 @@ def composed() -> Composed | None:
         return None
     every, preservable, special = found
     return Composed(every, preservable, special, module, splitter)
+
+
+def overriding() -> Callable[[Mapping[Any, Callable[..., Any]]], AbstractContextManager[object]] | None:
+    """What makes a context in which composed operators are computed by these functions; None where it is not there."""
+    return _named("torch.export.exported_program:_override_composite_implicit_decomp")
 
 
 def _named(path: str) -> Any:

@@ -53,6 +53,21 @@ def _decomposed(program: torch.export.ExportedProgram, registry: Registry) -> to
         return program.run_decompositions({})
 
 
+def ways_apart(registry: Registry) -> Ways:
+    """PyTorch's functions for operators that have no row, composed ones aside."""
+    composed = private.composed()
+    return {} if composed is None else _decompositions(registry, composed)[0]
+
+
+def kept_whole(registry: Registry) -> Ways:
+    """Composed operators that have a row, and what leaves each of them as it is."""
+    composed = private.composed()
+    if composed is None:
+        return {}
+    kept = _decompositions(registry, composed)[1] | _kept_of_others(registry[ATEN], composed)
+    return dict.fromkeys(kept, composed.keep)
+
+
 @lru_cache(maxsize=2)
 def _decompositions(registry: Registry, composed: Composed) -> tuple[Ways, frozenset[Any]]:
     """PyTorch's functions for operators that have no row, and the composed operators of PyTorch that are kept."""

@@ -1,0 +1,1 @@
+"""Graphs of `torch.compile` on the runtimes of this project: `backend` is what PyTorch calls."""
