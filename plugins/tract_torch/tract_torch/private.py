@@ -59,6 +59,13 @@ def overriding() -> Callable[[Mapping[Any, Callable[..., Any]]], AbstractContext
     return _named("torch.export.exported_program:_override_composite_implicit_decomp")
 
 
+def traced_facts() -> Any:
+    """What is known of the inputs of the graph that is being compiled in this thread; None where nothing is told."""
+    contexts = _named("torch._guards:TracingContext")
+    context = None if contexts is None else contexts.try_get()
+    return None if context is None else context.fw_metadata
+
+
 def _named(path: str) -> Any:
     """What there is under ``module:name`` or ``module``; None for nothing."""
     try:

@@ -32,17 +32,19 @@ def _lstm(input: torch.Tensor, hx: Sequence[torch.Tensor], *options: Any) -> tup
 
 
 def _lstm_shapes(input: torch.Tensor, hx: Sequence[torch.Tensor], *options: Any) -> tuple[torch.Tensor, ...]:  # noqa: A002
-    y = _outputs(input, hx[0], bidirectional=options[5])
+    y = _outputs(input, hx[0], bidirectional=options[5], batch_first=options[6])
     return y, hx[0].new_empty(hx[0].shape), hx[1].new_empty(hx[1].shape)
 
 
 def _plain_shapes(input: torch.Tensor, hx: torch.Tensor, *options: Any) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: A002
-    return _outputs(input, hx, bidirectional=options[5]), hx.new_empty(hx.shape)
+    return _outputs(input, hx, bidirectional=options[5], batch_first=options[6]), hx.new_empty(hx.shape)
 
 
-def _outputs(x: torch.Tensor, h: torch.Tensor, *, bidirectional: bool) -> torch.Tensor:
-    """What all steps give, as x but for its last axis."""
-    return x.new_empty((*x.shape[:2], h.shape[2] * (2 if bidirectional else 1)))
+def _outputs(x: torch.Tensor, h: torch.Tensor, *, bidirectional: bool, batch_first: bool) -> torch.Tensor:
+    """What all steps give, as x but for its last axis; in memory, steps come before the batch."""
+    first, second = x.shape[:2]
+    width = h.shape[2] * (2 if bidirectional else 1)
+    return x.new_empty((second, first, width)).transpose(0, 1) if batch_first else x.new_empty((first, second, width))
 
 
 def _define(name: str, states: str, results: str, compute: Callable[..., Any], shapes: Callable[..., Any]) -> None:

@@ -53,7 +53,7 @@ class Compiled:
             return self._call(*args)
 
 
-class _NotTaken(Exception):  # noqa: N818 - it is no error, nobody sees it
+class _NotTaken(Exception):
     """A graph is no model."""
 
     def __init__(self, error: TractError) -> None:

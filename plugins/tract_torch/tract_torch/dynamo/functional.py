@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import torch
 from torch._dynamo.backends.common import aot_autograd  # where PyTorch's own guide has it from
 from torch._dynamo.exc import TorchDynamoException
 from torch.fx import GraphModule
@@ -60,7 +59,7 @@ def _boxed(computed: Computed) -> Computed:
         return found
 
     marked: Any = call
-    marked._boxed_call = True  # noqa: SLF001 - PyTorch looks for it
+    marked._boxed_call = True
     return call
 
 
@@ -71,8 +70,7 @@ def _keeping(registry: Registry) -> AbstractContextManager[object]:
 
 def _weights() -> list[int]:
     """Places of inputs that are weights of the module, and that are not changed."""
-    context = torch._guards.TracingContext.try_get()  # noqa: SLF001 - it is told nowhere else
-    facts = None if context is None else context.fw_metadata
+    facts = private.traced_facts()
     if facts is None:
         return []
     return sorted(set(facts.static_input_indices) - set(facts.mutated_inp_runtime_indices))

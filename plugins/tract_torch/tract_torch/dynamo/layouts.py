@@ -90,5 +90,6 @@ def _viewed(node: Node) -> Node | None:
 
 
 def _storage(value: torch.Tensor) -> int:
-    """What is the same for tensors that share memory."""
-    return value.untyped_storage()._cdata  # noqa: SLF001 - PyTorch itself compares them by it
+    """What is the same for tensors that share memory, also where there are no elements."""
+    storage: Any = value.untyped_storage()
+    return storage._cdata

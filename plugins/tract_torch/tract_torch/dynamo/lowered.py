@@ -97,7 +97,7 @@ class Lowered:
         shapes = [model.outlet_fact(outlet).shape for outlet in model.inputs]
         told = {symbols_of(size) for shape in shapes for size in shape}
         for name, place in self._symbols.items():
-            if placeholders[place].users and {name} not in told:
+            if placeholders[place].users and frozenset([name]) not in told:
                 _check_sign(placeholders[place].meta["val"])
                 self._fed.append(place)
                 model.add_source(model.unique_name(name), TypedFact.of(DatumType.U8, (symbol(name),)))
@@ -139,8 +139,18 @@ def _check(module: GraphModule) -> None:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and (value.device.type != "cpu" or value.layout != torch.strided):
             raise Unsupported(f"{node.name!r} is {value.layout} on {value.device}, wanted a tensor on the CPU")
-        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-            raise Unsupported(f"{node.target} draws random numbers, which PyTorch alone can repeat", where=place_of(node))
+        if _draws(node):
+            raise Unsupported(
+                f"{node.target} draws random numbers, which PyTorch alone can repeat", where=place_of(node)
+            )
+
+
+def _draws(node: Node) -> bool:
+    """Whether a node always draws random numbers. What does so in training alone is refused by its own row."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    schema: Any = getattr(node.target, "_schema", None)
+    return not {"dropout_p", "train", "training"}.intersection(one.name for one in schema.arguments)
 
 
 def _check_sign(number: torch.SymInt) -> None:

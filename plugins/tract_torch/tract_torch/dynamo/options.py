@@ -34,8 +34,8 @@ class Options:
         if mode not in (None, "default"):
             hint = "leave it out; options={'runtime': 'cpu(threads=1)'} chooses the runtime"
             raise InputError(f"mode={mode!r} is one of PyTorch's own compiler", where="torch.compile", hint=hint)
-        options = dict(of_type(given or {}, Mapping, "options", "a mapping"))
-        known = [field for field in cls.__dataclass_fields__]
+        options: dict[str, Any] = dict(of_type(given or {}, Mapping, "options", "a mapping"))
+        known = list(cls.__dataclass_fields__)
         for name in options:
             if name not in known:
                 near = meant(str(name), known)
@@ -43,10 +43,11 @@ class Options:
                 raise InputError(f"there is no option {name!r}", where="torch.compile", hint=hint)
         of_type(options.get("runtime", ""), (str, Runtime), "the option 'runtime'", "a name or a Runtime")
         of_type(options.get("fallback", True), bool, "the option 'fallback'", "True or False")
-        return cls(**{**options, "transforms": _transforms(options.get("transforms", ()))})
+        options["transforms"] = _transforms(options.get("transforms", ()))
+        return cls(**options)
 
     def found_runtime(self) -> Runtime:
-        """The runtime; one of a name that may use threads uses as many as PyTorch does. Raises as `runtime_for_name`."""
+        """The runtime; of one that may use threads, with as many as PyTorch uses. Raises as `runtime_for_name`."""
         if isinstance(self.runtime, Runtime):
             return self.runtime
         name = runtime_for_name(self.runtime).name() if self.runtime == DEFAULT_RUNTIME else self.runtime

@@ -23,7 +23,7 @@ class Weights:
         self.places = tuple(held)
         self._kept = [one.detach() for one in held.values()]  # so that their memory is nobody else's
         self._memory = [one.data_ptr() for one in self._kept]
-        self._versions = [one._version for one in self._kept]  # noqa: SLF001 - there is no other name for it
+        self._versions = [one._version for one in self._kept]
         self._words = [word for one in self._kept for word in _words(one)]
         self._held = [word.value for word in self._words]
 
@@ -32,7 +32,7 @@ class Weights:
         given = [args[place] for place in self.places]
         return (
             [one.data_ptr() for one in given] == self._memory
-            and [one._version for one in given] == self._versions  # noqa: SLF001
+            and [one._version for one in given] == self._versions
             and [word.value for word in self._words] == self._held
         )
 
@@ -48,4 +48,6 @@ def _words(tensor: torch.Tensor) -> list[ctypes.c_uint32]:
     if size < _WORD or not tensor.is_contiguous():
         return []
     places = {size // 2 // _WORD * _WORD, (size - _WORD) // _WORD * _WORD}
-    return [ctypes.c_uint32.from_address(tensor.data_ptr() + place) for place in sorted(places) if place + _WORD <= size]
+    return [
+        ctypes.c_uint32.from_address(tensor.data_ptr() + place) for place in sorted(places) if place + _WORD <= size
+    ]
