@@ -101,7 +101,8 @@ path = Path("examples/digits/digits.onnx")
 image = np.zeros((1, 1, 8, 8), np.float32)
 
 model = tract.onnx().load(path)  # with the files beside it that hold its weights, if any
-model = tract.onnx().load_bytes(path.read_bytes())  # or from memory, as model.SerializeToString() gives it
+model = tract.onnx().load_bytes(path.read_bytes())  # or from memory
+model = tract.onnx().load(onnx.load(path))  # or of an onnx.ModelProto, an onnx_ir.Model, an opened file
 (scores,) = model.into_model().into_runnable().run([image])
 
 rep = backend.prepare(onnx.load(path), "CPU")  # or behind the interface that onnx defines for all engines

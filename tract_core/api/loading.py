@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tract_core.api.given import checked_content, checked_path
 from tract_core.api.handle import was_made
+from tract_core.api.in_memory import content_of, format_of_object, is_in_memory
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
 from tract_core.errors import CorruptModel, InputError, ModelError, TractError
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from tract_core.plugins import Registry
 
 
+Source: TypeAlias = "str | os.PathLike[str] | Any"
+"""Where a model is: a path, an opened file, or an object of another library."""
+
+
 class Loader:
     """Loads the files of one format: what ``tract.NAME()`` makes for a format that brings no class of its own."""
 
@@ -37,12 +42,15 @@ class Loader:
         if known is None or format_name not in known.handles:
             loader_of(format_name, registry)
 
-    def load(self, path: str | os.PathLike[str], **options: Any) -> InferenceModel | Model:
+    def load(self, path: Source, **options: Any) -> InferenceModel | Model:
         """The model of a file or folder: in normal form, or an `InferenceModel`, of which more can be said first.
 
+        ``path``: that of the file; or an opened file, or an object of another library as `load` takes it.
         ``options``: keywords of the format's loader, where ``None`` stands for what it does unasked. Raises ModelError,
         with the file's name, InputError for an option that the format does not have.
         """
+        if is_in_memory(path):
+            return _of_memory(path, self._format_name, options, self._registry)
         if self._registry is not None:
             return handle_of(load_with(loader_of(self._format_name, self._registry, **options), path), str(path))
         return _load_or_find(path, self._format_name, options)
@@ -60,13 +68,16 @@ class Loader:
 
 
 def load(
-    path: str | os.PathLike[str],
+    path: Source,
     *,
     inputs: Mapping[str | int, InferenceFact | Fact | str] | None = None,
     format_name: str | None = None,
     limits: LoadLimits | None = None,
 ) -> Model:
     """The model of a file of any installed format, typed and in normal form: ``tract.load("m.onnx").into_runnable()``.
+
+    ``path``: that of a file or folder; or an opened binary file; or an object that an installed format makes models of,
+    as an ``onnx.ModelProto``, an ``onnx_ir.Model``, or an ``ExportedProgram`` of PyTorch.
 
     ``inputs``: what some inputs are, by name or number, as ``{"image": "B,3,224,224,f32"}``, in place of what the file
     says. ``format_name``: the format, where the name of the file does not tell it. ``limits``: what the file may ask
@@ -75,6 +86,8 @@ def load(
     """
     from tract_core.api.formats import find_format
 
+    if is_in_memory(path):
+        return _typed(_of_memory(path, format_name, {"limits": limits}), inputs or {}, format_name or "in memory")
     name, found = find_format(checked_path(path), format_name)
     return _typed(_load_or_find(found, name, {"limits": limits}), inputs or {}, name)
 
@@ -95,6 +108,22 @@ def load_bytes(
 
     name = format_name or format_of_content(checked_content(content))
     return _typed(Loader(name).load_bytes(content, limits=limits), inputs or {}, name)
+
+
+def _of_memory(
+    given: Any, format_name: str | None, options: Mapping[str, Any], registry: Registry | None = None
+) -> InferenceModel | Model:
+    """The model of an opened file, or of an object of another library. Raises InputError for anything else."""
+    from tract_core.api.formats import format_of_content
+    from tract_core.plugins import default_registry
+
+    content = content_of(given, options.get("limits"))
+    if content is not None:
+        return Loader(format_name or format_of_content(content), registry).load_bytes(content, **options)
+    formats = (registry or default_registry()).formats()
+    loader = loader_of(format_of_object(given, format_name, formats), registry, **options)
+    where = type(given).__name__
+    return handle_of(guarded(partial(loader.load_object, given), where), where)
 
 
 def _load_or_find(path: str | os.PathLike[str], format_name: str, options: Mapping[str, Any]) -> InferenceModel | Model:

@@ -54,7 +54,8 @@ class Format:
     ``loader`` is ``"module:Class"``; the class needs no arguments and has ``load(path)``, which returns an
     `InferenceModel` or a `TypedModel`. It is imported when a model of the format is first loaded. It may have
     ``examine(path)``, which returns a `tract_core.analysis.findings.Examination`, for ``tract MODEL doctor``, and
-    ``load_bytes(content)`` and ``examine_bytes(content)``. A class that takes ``limits``, a
+    ``load_bytes(content)`` and ``examine_bytes(content)``; and ``load_object(object)``, for objects of other libraries,
+    whose classes ``objects`` names, as ``"onnx.onnx_ml_pb2:ModelProto"``. A class that takes ``limits``, a
     `tract_core.limits.LoadLimits`, is given what ``--limit`` says.
 
     ``flags``: what the class takes as keywords, and what each is for: ``{"ignore_value_info": "Do not ..."}`` of the
@@ -93,6 +94,7 @@ class Format:
     exports: Mapping[str, Export] = field(default_factory=dict[str, Export])
     signatures: tuple[tuple[int, bytes], ...] = ()
     forms: Mapping[str, str] = field(default_factory=dict[str, str])
+    objects: tuple[str, ...] = ()
 
     @property
     def writer_keywords(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import onnx
@@ -23,6 +23,7 @@ from tract_onnx.file import OnnxFile
 from tract_onnx.graph import GraphReader
 from tract_onnx.local_functions import LocalFunctions
 from tract_onnx.long_lists import Buffer
+from tract_onnx.objects import content_of_object
 from tract_onnx.ops.function_body import call_function
 from tract_onnx.registry import DEFAULT_DOMAIN, ML_DOMAIN, OLDEST, ONNX, OnnxOps
 from tract_onnx.tensors import TensorReader
@@ -93,6 +94,13 @@ class OnnxLoader:
             return self._read(content, ExternalFiles(None, self._limits))
         except TractError as error:
             raise error.at("model") from error.__cause__
+
+    def load_object(self, given: Any) -> InferenceModel:
+        """The model of an ``onnx.ModelProto``, an ``onnx_ir.Model``, or what PyTorch's exporter returns.
+
+        One that keeps tensors in other files is refused. Raises ModelError.
+        """
+        return self.load_bytes(content_of_object(given))
 
     def examine(self, path: str | os.PathLike[str]) -> Examination:
         """Everything that is wrong with a file, and the model in it as far as it can be read."""

@@ -221,5 +221,6 @@ def tract_formats() -> Sequence[Format]:
                 "external_data": "Write tensors to a file beside, NAME.data.",
             },
             handle="tract_onnx.handle:Onnx",
+            objects=("onnx.onnx_ml_pb2:ModelProto", "onnx_ir:Model", "torch.onnx:ONNXProgram"),
         )
     ]

@@ -166,3 +166,10 @@ class Pt2:
     def load(self, path: str | os.PathLike[str]) -> TypedModel:
         """The model in a file, not simplified yet. Raises ModelError, with the file's name."""
         return program_of(load_program(path, self._limits)).model
+
+    def load_object(self, given: Any) -> TypedModel:
+        """The model of an exported program, not simplified yet. Raises InputError for a module, which needs more."""
+        if isinstance(given, torch.export.ExportedProgram):
+            return program_of(given).model
+        hint = "tract_torch.load(module, args) makes a model of it, where args are what it is called with in an example"
+        raise InputError("a module of PyTorch does not say what it is called with", hint=hint)

@@ -94,4 +94,6 @@ def tract_rows() -> Mapping[str, Mapping[str, Any]]:
 def tract_formats() -> Sequence[Format]:
     """Exported programs, as `torch.export.save` writes them."""
     summary = "exported programs of PyTorch"
-    return [Format("pt2", (".pt2",), "tract_torch.loading:Pt2", summary, signatures=((0, b"PK\x03\x04"),))]
+    programs = ("torch.export.exported_program:ExportedProgram", "torch.nn.modules.module:Module")
+    begins = ((0, b"PK\x03\x04"),)
+    return [Format("pt2", (".pt2",), "tract_torch.loading:Pt2", summary, signatures=begins, objects=programs)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx_ir
 import pytest
 
 import tract_core
@@ -140,6 +143,25 @@ def test_a_model_in_memory() -> None:
         Onnx().load_bytes(b"model.onnx")
     with pytest.raises(InputError, match=r"a path is .*, got bytes\n  hint: load_bytes"):
         Onnx().load(content)  # pyright: ignore[reportArgumentType]: what users do by mistake
+
+
+def test_models_of_other_libraries_and_opened_files(tmp_path: Path) -> None:
+    proto = onnx.load(DIGITS)
+    fact = {"image": "B,1,8,8,f32"}
+    wanted = tract_core.load(DIGITS, inputs=fact)
+    for given in (proto, onnx_ir.from_proto(proto), io.BytesIO(proto.SerializeToString())):
+        assert tract_core.load(given, inputs=fact).typed == wanted.typed
+    with DIGITS.open("rb") as file:
+        assert Onnx().load(file).input_names() == ["image"]
+    with DIGITS.open(encoding="latin-1") as file, pytest.raises(InputError, match="the file gives str, wanted bytes"):
+        tract_core.load(file)
+    few = LoadLimits(max_bytes=1000)
+    with DIGITS.open("rb") as file, pytest.raises(LimitExceeded, match="bytes"):
+        tract_core.load(file, limits=few)
+    with pytest.raises(LimitExceeded, match="bytes"):
+        tract_core.load(proto, limits=few)
+    with pytest.raises(InputError, match=r"got ModelProto\n  hint: .*SerializeToString"):
+        tract_core.load(proto, format_name="nnef")
 
 
 def test_the_first_bytes_tell_the_format(tmp_path: Path) -> None:
