@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 from torch.utils import _pytree as pytree
+from torch_networks import NETWORKS, Network
 
 import tract_core as tract
 from tract_core.errors import InputError, ModelWarning, TractError, Unsupported
@@ -51,7 +52,7 @@ def same(found: Any, wanted: Any) -> None:
             assert (type(one), one) == (type(other), other)
 
 
-class Network(nn.Module):
+class Counting(nn.Module):
     """Convolution, normalisation, attention, and a counter of calls."""
 
     def __init__(self) -> None:
@@ -73,17 +74,17 @@ def test_pytorch_finds_it_by_name() -> None:
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_a_network_and_what_it_changes(mode: Any) -> None:
-    module = Network().eval()
+    module = Counting().eval()
     call = compiled(module)
     with mode():
         for turn in range(3):
             x = torch.randn(2, 3, 9, 9)
-            same(call(x), Network.forward(module, x))
+            same(call(x), module(x))
             assert module.calls.item() == 2 * (turn + 1)
 
 
 def test_four_batch_sizes_are_one_graph() -> None:
-    module = Network().eval()
+    module = Counting().eval()
     call = compiled(module, dynamic=True)
     made: list[int] = []
     with torch.no_grad():
@@ -390,3 +391,34 @@ def test_a_mode_of_another_compiler() -> None:
 def test_a_runtime_that_is_not_there() -> None:
     with torch.no_grad(), pytest.raises(TractError, match="quantum"):
         compiled(nn.Linear(2, 2), runtime="quantum")(torch.ones(1, 2))
+
+
+def check(network: Network, *, dynamic: bool | None) -> None:
+    """At its three sizes, a network gives what it does in PyTorch, and nothing of it runs there."""
+    module = network.module()
+    call = compiled(module, dynamic=dynamic)
+    with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
+        for sizes in network.sizes:
+            given = network.given(sizes)
+            found, wanted = tensors(call(**given)), tensors(module(**given))
+            assert [(one.shape, one.dtype, one.stride()) for one in found] == [
+                (one.shape, one.dtype, one.stride()) for one in wanted
+            ]
+            errors = [
+                float((one.double() - other.double()).abs().max() / other.double().abs().max().clamp_min(1e-6))
+                for one, other in zip(found, wanted, strict=True)
+                if one.numel()
+            ]
+            assert max(errors) < network.tolerance, (sizes, errors)
+
+
+@pytest.mark.parametrize("network", [one for one in NETWORKS if one.small], ids=str)
+def test_small_networks(network: Network) -> None:
+    check(network, dynamic=True)
+
+
+@pytest.mark.networks
+@pytest.mark.parametrize("dynamic", [None, True], ids=["first fixed", "dynamic"])
+@pytest.mark.parametrize("network", [one for one in NETWORKS if not one.small], ids=str)
+def test_networks(network: Network, dynamic: bool | None) -> None:
+    check(network, dynamic=dynamic)

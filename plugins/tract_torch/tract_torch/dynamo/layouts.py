@@ -23,9 +23,10 @@ Values = Mapping[str, int]
 
 @frozen
 class Layout:
-    """A tensor in memory: the size of each axis, the elements between two places of it, and those before the first.
+    """A tensor in memory, in elements.
 
-    ``is_fixed``: whether none of them depends on symbols.
+    ``sizes``: of its axes; ``strides``: how far two places of an axis are apart; ``offset``: what is before the first
+    element. ``is_fixed``: whether none of them depends on symbols.
     """
 
     sizes: tuple[Dim, ...]

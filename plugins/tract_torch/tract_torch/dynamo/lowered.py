@@ -22,7 +22,7 @@ from tract_core.ops.wiring import wire_one
 from tract_core.plugins import default_registry
 from tract_torch.dynamo.layouts import known_size
 from tract_torch.dynamo.options import Options
-from tract_torch.dynamo.outputs import Outputs
+from tract_torch.dynamo.outputs import Returned
 from tract_torch.dynamo.weights import Weights, bound
 from tract_torch.tensors import array_of, datum_type
 from tract_torch.wiring.call import Known
@@ -41,7 +41,7 @@ class Lowered:
         _check(module)
         placeholders: list[Node] = module.graph.find_nodes(op="placeholder")
         self._symbols = _symbols(placeholders)
-        self._outputs = Outputs(module, self._symbols)
+        self._outputs = Returned(module, self._symbols)
         held = bound(args, weights)
         self.weights = Weights(held)
         self._fed: list[int] = []

@@ -18,7 +18,7 @@ from tract_torch.wiring.sizes import is_size
 
 @frozen
 class Same:
-    """An output that is the same in each call: a number, or None."""
+    """An output that is the same in each call. ``value``: a number, or None."""
 
     value: Any
 
@@ -29,7 +29,7 @@ class Same:
 
 @frozen
 class Size:
-    """An output that is a size."""
+    """An output that is a size. ``dim``: of which symbols it is made."""
 
     dim: Dim
 
@@ -40,7 +40,11 @@ class Size:
 
 @frozen
 class View:
-    """An output in the memory of an argument or of a result. ``layout``: where in it; None for the whole as it is."""
+    """An output in the memory of another tensor.
+
+    ``place``: which one, among the arguments where it is ``of_argument``, else among the results. ``layout``: where in
+    it; None for the whole as it is.
+    """
 
     place: int
     of_argument: bool
@@ -55,7 +59,7 @@ class View:
         return base.as_strided(sizes, strides, base.storage_offset() + offset)
 
 
-class Outputs:
+class Returned:
     """What a graph returns. ``names``: symbols that arguments tell. Raises Unsupported."""
 
     def __init__(self, module: GraphModule, names: Mapping[str, int]) -> None:
