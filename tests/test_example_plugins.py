@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -50,6 +52,19 @@ def test_what_its_page_shows_runs(environment: Environment, model: Path, readme:
             environment.run("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "-k", "contract")
         else:
             assert (program, *arguments) == ("pip", "install", ".")
+
+
+def test_a_plugin_that_the_command_makes(environment: Environment, tmp_path: Path) -> None:
+    """It is installed as it is; its tests pass, and so does the conformance kit on its cases."""
+    environment.tract("init", "plugin", "soft-clip", "-o", tmp_path / "made")
+    pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    pip[2:2] = ["--python", str(environment.python), "--disable-pip-version-check"]
+    subprocess.run([sys.executable, *pip, tmp_path / "made"], check=True, timeout=300)
+    assert listing(environment, "--check", status=1)["soft-clip"]["state"] == "loaded"
+    quietly = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    environment.run(*quietly, tmp_path / "made")
+    kit = ("--pyargs", "tract_core.testing", "--tract-runtime", "reference", "-k", "SoftClip or soft_clip")
+    assert " passed" in environment.run(*quietly, *kit).stdout
 
 
 class TestListing:

@@ -30,7 +30,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_before_the_model() -> None:
-    core = ["list-ops", "list-runtimes", "list-transforms", "plugins", "help"]
+    core = ["list-ops", "list-runtimes", "list-transforms", "plugins", "init", "help"]
     assert offers("") == [
         *core,
         "compiled",

@@ -167,5 +167,5 @@ def tract_runtimes() -> Mapping[str, RuntimeOffer]:
 def tract_commands() -> Mapping[str, str]:
     """The subcommands of ``tract``."""
     with_model = ("dump", "run", "bench", "compare", "doctor", "save", "cook")
-    names = (*with_model, "list-ops", "list-runtimes", "list-transforms", "plugins", "help")
+    names = (*with_model, "list-ops", "list-runtimes", "list-transforms", "plugins", "init", "help")
     return {name: f"tract_core.cli.commands.{name.replace('-', '_')}:command" for name in names}
