@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tract_core.errors import InputError
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
@@ -19,7 +21,27 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
         ) from None
     if not os.fspath(path):
         raise InputError("the path is empty")
+    if is_url(path):
+        raise InputError("a path on this machine is wanted here, got a URL", where=str(path))
     return found
+
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+"""How a URL begins. A scheme has two letters at least: one is a drive of Windows."""
+
+
+def is_url(given: object) -> bool:
+    """Whether a path as users give it is a URL."""
+    return isinstance(given, str) and _URL.match(given) is not None
+
+
+def source_path(path: str | os.PathLike[str], limits: LoadLimits | None = None) -> Path:
+    """The path of a file to read: one at a URL is fetched. Raises as `checked_path`, and as `fetched`."""
+    if not is_url(path):
+        return checked_path(path)
+    from tract_core.remote_files import fetched
+
+    return fetched(str(path), limits or DEFAULT_LIMITS)
 
 
 def checked_content(content: bytes) -> bytes:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tract_core.api.given import checked_content, checked_path
+from tract_core.api.given import checked_content, source_path
 from tract_core.api.handle import was_made
 from tract_core.api.in_memory import content_of, format_of_object, is_in_memory
 from tract_core.api.inference_model import InferenceModel
@@ -76,8 +76,9 @@ def load(
 ) -> Model:
     """The model of a file of any installed format, typed and in normal form: ``tract.load("m.onnx").into_runnable()``.
 
-    ``path``: that of a file or folder; or an opened binary file; or an object that an installed format makes models of,
-    as an ``onnx.ModelProto``, an ``onnx_ir.Model``, or an ``ExportedProgram`` of PyTorch.
+    ``path``: that of a file or folder, or the URL of a file, as ``https://host/model.onnx#sha256=HEX``, which fsspec
+    fetches, and which is kept; or an opened binary file; or an object that an installed format makes models of, as an
+    ``onnx.ModelProto``, an ``onnx_ir.Model``, or an ``ExportedProgram`` of PyTorch.
 
     ``inputs``: what some inputs are, by name or number, as ``{"image": "B,3,224,224,f32"}``, in place of what the file
     says. ``format_name``: the format, where the name of the file does not tell it. ``limits``: what the file may ask
@@ -88,7 +89,7 @@ def load(
 
     if is_in_memory(path):
         return _typed(_of_memory(path, format_name, {"limits": limits}), inputs or {}, format_name or "in memory")
-    name, found = find_format(checked_path(path), format_name)
+    name, found = find_format(source_path(path, limits), format_name)
     return _typed(_load_or_find(found, name, {"limits": limits}), inputs or {}, name)
 
 
@@ -130,9 +131,9 @@ def _load_or_find(path: str | os.PathLike[str], format_name: str, options: Mappi
     """The model of a file, which is read when somebody looks at it where a plan for it is kept. Raises as `load`."""
 
     def load() -> Any:
-        return load_with(loader_of(format_name, **options), path)
+        return load_with(loader_of(format_name, **options), found)
 
-    found = checked_path(path)
+    found = source_path(path, options.get("limits"))
     recipe = recipe_of_file(found, format_name, options)
     told = None if recipe is None else recipe.found()
     if recipe is not None and told is not None:
@@ -141,7 +142,7 @@ def _load_or_find(path: str | os.PathLike[str], format_name: str, options: Mappi
         return Model(Later(lambda: _typed_alone(load(), str(path))), recipe.telling(told.value), told.value)
     with noting_files() as noted:
         loader = loader_of(format_name, **options)
-        loaded = handle_of(load_with(loader, path), str(path))
+        loaded = handle_of(load_with(loader, found), str(path))
     typed = isinstance(loaded, Model)
     # What a loader warns of would not be said again, but for an InferenceModel, which keeps that.
     if recipe is not None and is_one_file(found, noted) and not (typed and getattr(loader, "warns", True)):
@@ -188,7 +189,7 @@ def loader_of(format_name: str, registry: Registry | None = None, **flags: Any) 
 
 def load_with(loader: Any, path: str | os.PathLike[str]) -> Any:
     """What ``loader`` makes of a file or folder. Raises ModelError, with the file's name, whatever goes wrong."""
-    found = checked_path(path)
+    found = source_path(path)
     return guarded(partial(_load, loader, found), str(found))
 
 

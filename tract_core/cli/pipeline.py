@@ -20,6 +20,7 @@ from tract_core.analysis.cut import set_inputs
 from tract_core.analysis.findings import Examination
 from tract_core.analysis.inference import InferenceModel
 from tract_core.api.formats import find_format
+from tract_core.api.given import is_url
 from tract_core.api.loading import load_with
 from tract_core.cli.formats import loader_with
 from tract_core.cli.readings import array_file
@@ -27,6 +28,7 @@ from tract_core.cli.stages import stages
 from tract_core.cli.values import read_array, read_bundle
 from tract_core.data import Constant, DatumType
 from tract_core.errors import InputError, TractError
+from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_core.model.fact import InferenceFact
 from tract_core.model.fact_text import parse_inference_fact
 from tract_core.model.graph import OutletId
@@ -68,7 +70,7 @@ class Pipeline:
     def _found(self) -> tuple[str, Path]:
         if not self.flags.model:
             raise InputError("the path of MODEL is empty")
-        return find_format(Path(self.flags.model), self.flags.format_name)
+        return find_format(_source(self.flags.model, self.flags.limits), self.flags.format_name)
 
     def _loader(self) -> Any:
         """What loads the format, as the flags say. Raises InputError."""
@@ -216,6 +218,15 @@ class Pipeline:
     def _optimize(self, model: AnyModel) -> AnyModel:
         self.plan = self._prepare(_typed(model))
         return running_model(self.plan, _typed(model))
+
+
+def _source(model: str, limits: LoadLimits | None) -> Path:
+    """Where MODEL is; one at a URL is fetched, which is told."""
+    if not is_url(model):
+        return Path(model)
+    from tract_core.remote_files import fetched
+
+    return fetched(model, limits or DEFAULT_LIMITS, lambda text: click.echo(text, err=True))
 
 
 def _nothing(*_: object) -> None:
