@@ -35,8 +35,13 @@ def describe(op: Any) -> str:
     """The attributes of an operator, as ``axis=1, start=0``; large things in short."""
     if not is_dataclass(op):
         return str(op)
-    named = ((name, getattr(op, name)) for name in field_names(op))
-    return ", ".join(f"{name}={_short(value)}" for name, value in named if value is not None)
+    return ", ".join(f"{name}={text}" for name, text in attributes_of(op))
+
+
+def attributes_of(op: Any) -> list[tuple[str, str]]:
+    """The same one by one: name and text of each field of an operator that is not ``None``; none of what has none."""
+    named = ((name, getattr(op, name)) for name in (field_names(op) if is_dataclass(op) else ()))
+    return [(name, _short(value)) for name, value in named if value is not None]
 
 
 def _short(value: Any) -> str:

@@ -1,0 +1,10 @@
+"""A viewer for models: what ``tract MODEL view`` shows, also of models that are in memory.
+
+The public names are those in ``__init__.pyi``. They are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from tract_core.public_names import public_names
+
+__all__, __getattr__, __dir__ = public_names(__name__)  # pyright: ignore[reportUnsupportedDunderAll]: those of the stub
