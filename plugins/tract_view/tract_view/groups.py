@@ -90,7 +90,7 @@ def _opened(tree: Tree, entries: Sequence[Entry], around: int) -> int:
 
 def _named(entries: Sequence[Entry], numbers: Sequence[int]) -> _Named:
     root = _Named()
-    for number, path in zip(numbers, paths_of([entries[one] for one in numbers]), strict=True):
+    for number, path in zip(numbers, paths_of({one: entries[one] for one in numbers}), strict=True):
         at = root
         for part in path:
             at = at.inner.setdefault(part, _Named())

@@ -200,7 +200,8 @@ def _item_lines(item: Item, entries: Sequence[Entry], tree: Tree) -> tuple[str, 
         entry = entries[number]
         fact = entry.facts[0] if entry.facts else ""
         more = f" and {len(entry.facts) - 1} more" if len(entry.facts) > 1 else ""
-        title, name = (entry.op, entry.name) if entry.kind in ("node", "constant") else (entry.name, entry.kind)
+        own = leaf_of(entry.name, tree.groups[tree.owner[number]])
+        title, name = (entry.op, own) if entry.kind in ("node", "constant") else (entry.name, entry.kind)
         return shortened(title), shortened(name), shortened(f"{fact}{more}")
     return _group_lines(tree.groups[number], entries)
 
@@ -211,6 +212,16 @@ def _group_lines(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
         nodes = f"body of {entries[group.body].op}, {nodes}"
     ops = ", ".join(f"{op} ×{count}" if count > 1 else op for op, count in group.ops.most_common(3))
     return shortened(group.title), shortened(nodes), shortened(ops)
+
+
+def leaf_of(name: str, group: Group) -> str:
+    """A name as it is told from others in a group: without what the group's own name says."""
+    if group.parent == -1:
+        return name
+    if "/" in name:
+        return name.rpartition("/")[2]
+    prefix = f"{group.name.partition('#')[0].replace('/', '.')}."
+    return name.removeprefix(prefix)
 
 
 def shortened(text: str) -> str:
