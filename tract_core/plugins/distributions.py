@@ -11,7 +11,10 @@ DISTRIBUTIONS: Final = frozenset(
     {
         CORE,
         *(f"tract-{name}" for name in ("compat", "cpu", "cuda", "gguf", "inferers", "llvm")),
-        *(f"tract-{name}" for name in ("metal", "nnef", "onnx", "pulse", "ray", "serve", "torch", "transformers")),
+        *(
+            f"tract-{name}"
+            for name in ("metal", "nnef", "onnx", "pulse", "ray", "serve", "torch", "transformers", "view")
+        ),
     }
 )
 """All that there are."""

@@ -40,6 +40,7 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "transcribe": ("tract-transformers",),
         "inferers": ("tract-inferers",),
         "torch-export": ("tract-torch",),
+        "view": ("tract-view",),
     },
     "transform": {
         "pulse": ("tract-pulse",),

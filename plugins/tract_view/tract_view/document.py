@@ -68,9 +68,7 @@ def _stage(snapshot: Snapshot, tree: Tree) -> dict[str, Any]:
     text, entries = _Texts(), snapshot.entries
     placed = [_placed(one, text) for one in placed_groups(entries, tree)]
     columns = _columns(entries, text)
-    groups = [
-        [text(one.title), text(one.name), one.parent, one.body, one.count, one.first] for one in tree.groups
-    ]
+    groups = [[text(one.title), text(one.name), one.parent, one.body, one.count, one.first] for one in tree.groups]
     return {
         **columns,
         "owner": tree.owner,
@@ -112,9 +110,7 @@ def _placed(one: Placed, text: _Texts) -> list[Any]:
 
 
 def _placings(placings: dict[int, Placing], text: _Texts) -> list[Any]:
-    return [
-        [number, text(one.where), text(one.how), text(one.why), one.others] for number, one in placings.items()
-    ]
+    return [[number, text(one.where), text(one.how), text(one.why), one.others] for number, one in placings.items()]
 
 
 def _times(times: Times | None, entries: Sequence[Entry], tree: Tree) -> dict[str, Any] | None:

@@ -6,13 +6,13 @@ are listed with the nodes that read them, as they would drown the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tract_core.analysis.inference import KnownTensor
 from tract_core.errors import TractError
-from tract_core.frontend.node import INTEGER, INTEGERS, NUMBER, NUMBERS, SIZES, TEXT, TEXTS, Attributes
+from tract_core.frontend.node import INTEGER, INTEGERS, NUMBER, NUMBERS, SIZES, TEXT, TEXTS, AttributeKind, Attributes
 from tract_core.frozen import frozen
 from tract_core.model.bodies import bodies_of
 from tract_core.model.const import Const
@@ -75,68 +75,74 @@ def short(text: str, most: int = LONGEST_TEXT) -> str:
 def entries_of(model: Graph[Any, Any], constants: ConstantTable) -> list[Entry]:
     """The nodes of a model and its bodies, each after what it reads; those of a body behind the node that runs it."""
     found: list[Entry] = []
-    _Reading(found, constants).read(model, (), -1)
+    _Reading(model, found, constants, (), -1).read()
     return found
 
 
 class _Reading:
-    """Appends the entries of one model after the other to a list."""
+    """Appends the entries of a model, which may be the body of an entry, to a list."""
 
-    def __init__(self, found: list[Entry], constants: ConstantTable) -> None:
+    def __init__(
+        self, model: Graph[Any, Any], found: list[Entry], constants: ConstantTable, path: BodyPath, around: int
+    ) -> None:
+        self.model = model
         self.found = found
         self.constants = constants
+        self.path = path
+        self.around = around
+        self.numbers: dict[int, int] = {}
 
-    def read(self, model: Graph[Any, Any], path: BodyPath, around: int) -> None:
-        numbers: dict[int, int] = {}
+    def read(self) -> None:
+        model = self.model
         inputs = {outlet.node for outlet in model.inputs}
         shown = {outlet.node for outlet in model.outputs}
         for node_id in model.eval_order([*model.inputs, *model.outputs]):
             node = model.nodes[node_id]
-            if isinstance(node.op, (Const, KnownTensor)) and node_id not in shown:
+            if _is_constant(node) and node_id not in shown:
                 continue
-            kind = "input" if node_id in inputs else "constant" if _is_constant(node) else "node"
-            numbers[node_id] = len(self.found)
-            self.found.append(self._entry(model, node, kind, numbers, (path, node_id), around))
-            if len(path) < DEEPEST:
-                for number, body in enumerate(bodies_of(node.op)):
-                    self.read(body, (*path, (node_id, number)), numbers[node_id])
-        for outlet in model.outputs:
-            self.found.append(_output(model, outlet, numbers, path, around))
+            self.numbers[node_id] = len(self.found)
+            self.found.append(self._entry(node, "input" if node_id in inputs else _kind(node)))
+            if len(self.path) < DEEPEST:
+                self._bodies(node)
+        self.found.extend(map(self._output, model.outputs))
 
-    def _entry(
-        self,
-        model: Graph[Any, Any],
-        node: Node[Any, Any],
-        kind: Kind,
-        numbers: dict[int, int],
-        place: tuple[BodyPath, int],
-        around: int,
-    ) -> Entry:
+    def _bodies(self, node: Node[Any, Any]) -> None:
+        for number, body in enumerate(bodies_of(node.op)):
+            path = (*self.path, (node.id, number))
+            _Reading(body, self.found, self.constants, path, self.numbers[node.id]).read()
+
+    def _entry(self, node: Node[Any, Any], kind: Kind) -> Entry:
         wires = [(outlet, slot) for slot, outlet in enumerate(node.inputs)]
+        nodes = self.model.nodes
         return Entry(
             kind,
             short(node.name, LONGEST_NAME),
             short(node.op.name, LONGEST_NAME),
-            tuple((numbers[one.node], one.slot, slot) for one, slot in wires if one.node in numbers),
-            tuple(short(str(model.outlet_fact(outlet))) for outlet in node.outlets()),
+            tuple((self.numbers[one.node], one.slot, slot) for one, slot in wires if one.node in self.numbers),
+            tuple(map(self._fact, node.outlets())),
             tuple(_attributes(node.op)),
-            tuple(self._constant(model, one, slot) for one, slot in wires if _is_constant(model.nodes[one.node])),
-            place,
-            around,
+            tuple(self._constant(one, slot) for one, slot in wires if _is_constant(nodes[one.node])),
+            (self.path, node.id),
+            self.around,
         )
 
-    def _constant(self, model: Graph[Any, Any], outlet: OutletId, slot: int) -> ReadConstant:
-        node = model.nodes[outlet.node]
-        fact = short(str(model.outlet_fact(outlet)))
-        return ReadConstant(slot, short(node.name, LONGEST_NAME), fact, self.constants.number(node.op.value))
+    def _fact(self, outlet: OutletId) -> str:
+        return short(str(self.model.outlet_fact(outlet)))
+
+    def _constant(self, outlet: OutletId, slot: int) -> ReadConstant:
+        node = self.model.nodes[outlet.node]
+        number = self.constants.number(node.op.value)
+        return ReadConstant(slot, short(node.name, LONGEST_NAME), self._fact(outlet), number)
+
+    def _output(self, outlet: OutletId) -> Entry:
+        name = short(self.model.outlet_name(outlet), LONGEST_NAME)
+        wires = ((self.numbers[outlet.node], outlet.slot, 0),)
+        place = (self.path, -1)
+        return Entry("output", name, "output", wires, (self._fact(outlet),), place=place, around=self.around)
 
 
-def _output(
-    model: Graph[Any, Any], outlet: OutletId, numbers: dict[int, int], path: BodyPath, around: int
-) -> Entry:
-    name = short(model.outlet_name(outlet), LONGEST_NAME)
-    wires = ((numbers[outlet.node], outlet.slot, 0),)
-    return Entry("output", name, "output", wires, (short(str(model.outlet_fact(outlet))),), (), (), (path, -1), around)
+def _kind(node: Node[Any, Any]) -> Kind:
+    return "constant" if _is_constant(node) else "node"
 
 
 def _is_constant(node: Node[Any, Any]) -> bool:
@@ -157,7 +163,7 @@ def _attributes(op: Any) -> Iterator[tuple[str, str]]:
         yield "…", f"and {len(pairs) - MOST_ATTRIBUTES} more"
 
 
-_KINDS: Final = (INTEGER, INTEGERS, NUMBER, NUMBERS, TEXT, TEXTS, SIZES)
+_KINDS: Final[Sequence[AttributeKind[Any]]] = (INTEGER, INTEGERS, NUMBER, NUMBERS, TEXT, TEXTS, SIZES)
 
 
 def _of_file(node: Any) -> list[tuple[str, str]]:
@@ -167,6 +173,7 @@ def _of_file(node: Any) -> list[tuple[str, str]]:
 
 def _as_text(node: Attributes, name: str) -> str:
     """An attribute, as the first kind that it can be asked for as."""
+    kind: AttributeKind[Any]
     for kind in _KINDS:
         with suppress(TractError, TypeError, ValueError, KeyError):
             return str(node.find(name, kind))

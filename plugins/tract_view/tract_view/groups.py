@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from tract_view.names import Path, paths_of
+from tract_view.names import paths_of
 
 if TYPE_CHECKING:
     from tract_view.entries import Entry
@@ -103,18 +103,23 @@ def _fill(tree: Tree, owner: int, named: _Named) -> None:
     for number in named.entries:
         _put(tree, owner, number)
     for part, inner in named.inner.items():
-        path: list[str] = [part]
-        while not inner.entries and len(inner.inner) == 1:
-            ((part, inner),) = inner.inner.items()
-            path.append(part)
-        if inner.size() == 1:
-            _put(tree, owner, inner.entries[0])
+        path, last = _merged(part, inner)
+        if last.size() == 1:
+            _put(tree, owner, last.entries[0])
             continue
-        prefix = tree.groups[owner].name
-        name = "/".join(filter(None, [prefix, *path]))
+        name = "/".join(filter(None, [tree.groups[owner].name, *path]))
         tree.groups.append(Group("/".join(path), name, owner))
         tree.groups[owner].items.append(("group", len(tree.groups) - 1))
-        _fill(tree, len(tree.groups) - 1, inner)
+        _fill(tree, len(tree.groups) - 1, last)
+
+
+def _merged(part: str, named: _Named) -> tuple[list[str], _Named]:
+    """A group, or the first in it that holds more than one other group, with the way there."""
+    path = [part]
+    while not named.entries and len(named.inner) == 1:
+        ((one, named),) = named.inner.items()
+        path.append(one)
+    return path, named
 
 
 def _put(tree: Tree, owner: int, number: int) -> None:
@@ -136,8 +141,9 @@ def _firsts(tree: Tree) -> list[int]:
     first = [len(tree.owner)] * len(tree.groups)
     for number in range(len(tree.groups) - 1, -1, -1):
         group = tree.groups[number]
-        own = [item[1] if item[0] == "entry" else first[item[1]] for item in group.items]
-        first[number] = min([*own, *([group.body] if group.body >= 0 else [])], default=len(tree.owner))
+        own = [one if kind == "entry" else first[one] for kind, one in group.items]
+        own += [group.body] * (group.body >= 0)
+        first[number] = min(own) if own else len(tree.owner)
     return first
 
 
@@ -192,8 +198,13 @@ def _item_in(tree: Tree, number: int, entry: int) -> Item:
     item: Item = ("entry", entry)
     owner = tree.owner[entry]
     while owner not in (number, -1):
-        item, owner = ("group", owner), tree.groups[owner].parent
-    return item if owner == number else ("group", -1)
+        item, owner = as_group(owner), tree.groups[owner].parent
+    return item if owner == number else as_group(-1)
+
+
+def as_group(number: int) -> Item:
+    """A group as it is held by the one around it."""
+    return "group", number
 
 
 def _cuts(passing: Sequence[int], count: int) -> list[int]:

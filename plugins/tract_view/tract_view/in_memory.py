@@ -47,5 +47,3 @@ def page_of(
         times = times_of(running.entries, model.profile_json(inputs), model.runtime.name())
         taken.found[-1] = replace(running, times=times)
     return whole_html(document_of(title, taken.found, taken.constants))
-
-

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _PART: Final = re.compile(r"[\w\-\[\]:]+")
 def path_of(name: str, names: Collection[str]) -> Path:
     """The groups that a name is in, from the outermost inwards. ``names``: of all nodes.
 
-    A number that was only put behind a name that another node has, or a word, as in ``relu.1`` beside ``relu``, is none.
+    What was only put behind a name that another node has, as in ``relu.1`` beside ``relu``, tells none.
     """
     if "/" in name:
         *outer, _ = name.strip("/").split("/")
@@ -64,8 +64,28 @@ def paths_of(entries: Mapping[int, Entry]) -> list[Path]:
     by_names = [path_of(entry.name, names) if entry.kind == "node" else () for entry in nodes]
     telling = sum(bool(path) and path[0] not in names for path in by_names)  # no mere steps of one operator
     if telling > ENOUGH * _nodes(nodes):
-        return by_names
-    return _by_labels(entries, names) or _by_words(nodes) or by_names
+        return _with_readers(entries, by_names)
+    return _with_readers(entries, _by_labels(entries, names) or _by_words(nodes) or by_names)
+
+
+def _with_readers(entries: Mapping[int, Entry], paths: list[Path]) -> list[Path]:
+    """The same, where nodes that read nothing and have no group are in that of who reads them."""
+    readers: dict[int, list[Path]] = {}
+    for entry, path in zip(entries.values(), paths, strict=True):
+        for source, _, _ in entry.inputs:
+            readers.setdefault(source, []).append(path)
+    return [
+        path if path or entry.inputs or entry.kind != "node" else _common(readers.get(number, []))
+        for (number, entry), path in zip(entries.items(), paths, strict=True)
+    ]
+
+
+def _common(paths: Sequence[Path]) -> Path:
+    """What several paths begin with."""
+    shared = paths[0] if paths else ()
+    for path in paths:
+        shared = tuple(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(shared, path, strict=False)))
+    return shared
 
 
 def _nodes(entries: Sequence[Entry]) -> int:

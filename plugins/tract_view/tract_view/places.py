@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from tract_core.drawing.ink import width_of
 from tract_core.drawing.layout import Layout, TooLarge, place
 from tract_core.frozen import frozen
-from tract_view.groups import Group, Item, Tree, around
+from tract_view.groups import Group, Item, Tree, around, as_group
 
 if TYPE_CHECKING:
     from tract_view.entries import Entry
@@ -38,6 +38,10 @@ HEIGHTS: Final = {"entry": 50.0, "group": 62.0, "in": 22.0, "out": 22.0}
 Tensor = tuple[int, int]
 """The number of an entry, and which of its outputs."""
 
+BoxKind = Literal["entry", "group", "in", "out"]
+Key = tuple[BoxKind, int | Tensor | None]
+"""What a box is of: the number of an entry or a group, the tensor of a port, ``None`` for a port of many tensors."""
+
 
 @frozen
 class Box:
@@ -46,7 +50,7 @@ class Box:
     ``lines``: what is written in it. ``x``, ``y``: its middle.
     """
 
-    kind: Literal["entry", "group", "in", "out"]
+    kind: BoxKind
     number: int
     lines: tuple[str, ...]
     x: float
@@ -86,9 +90,9 @@ class _Plan:
     items: list[Item]
     coming: dict[Tensor, None] = field(default_factory=dict[Tensor, None])
     leaving: dict[Tensor, None] = field(default_factory=dict[Tensor, None])
-    wires: dict[tuple[object, object], set[Tensor]] = field(default_factory=dict[tuple[object, object], set[Tensor]])
+    wires: dict[tuple[Key, Key], set[Tensor]] = field(default_factory=dict[tuple[Key, Key], set[Tensor]])
 
-    def join(self, source: object, target: object, tensor: Tensor) -> None:
+    def join(self, source: Key, target: Key, tensor: Tensor) -> None:
         self.wires.setdefault((source, target), set()).add(tensor)
 
 
@@ -132,17 +136,17 @@ def _way(tree: Tree, entry: int) -> list[tuple[Item, int]]:
     owner = tree.owner[entry]
     item: Item = ("entry", entry)
     if tree.groups[owner].body == entry:
-        item, owner = ("group", owner), tree.groups[owner].parent
+        item, owner = as_group(owner), tree.groups[owner].parent
     way: list[tuple[Item, int]] = []
     for group in around(tree, owner):
         way.append((item, group))
-        item = ("group", group)
+        item = as_group(group)
     return way
 
 
 def _placed(plan: _Plan, entries: Sequence[Entry], tree: Tree, known: dict[object, Layout]) -> Placed:
     keys, lines = _boxes(plan, entries, tree)
-    place_of = {key: number for number, key in enumerate(keys)}
+    place_of: dict[Key, int] = {key: number for number, key in enumerate(keys)}
     merged: dict[tuple[int, int], set[Tensor]] = {}
     for (source, target), tensors in plan.wires.items():
         ends = _end(place_of, source, "in"), _end(place_of, target, "out")
@@ -152,7 +156,7 @@ def _placed(plan: _Plan, entries: Sequence[Entry], tree: Tree, known: dict[objec
     sizes = [_size(key, one) for key, one in zip(keys, lines, strict=True)]
     layout = _laid_out(sizes, edges, known)
     boxes = tuple(
-        Box(_kind(key), _number(key), one, *centre, *size)
+        Box(key[0], _number(key), one, *centre, *size)
         for key, one, centre, size in zip(keys, lines, layout.centres, sizes, strict=True)
     )
     wires = tuple(
@@ -162,16 +166,16 @@ def _placed(plan: _Plan, entries: Sequence[Entry], tree: Tree, known: dict[objec
     return Placed(boxes, wires, layout.width, layout.height)
 
 
-def _end(place_of: dict[object, int], key: object, side: str) -> int:
+def _end(place_of: dict[Key, int], key: Key, side: BoxKind) -> int:
     """The box of a key; of a port that was merged with others, that of all of them."""
     found = place_of.get(key)
     return place_of[side, None] if found is None else found
 
 
-def _boxes(plan: _Plan, entries: Sequence[Entry], tree: Tree) -> tuple[list[object], list[tuple[str, ...]]]:
+def _boxes(plan: _Plan, entries: Sequence[Entry], tree: Tree) -> tuple[list[Key], list[tuple[str, ...]]]:
     """The keys of all boxes, and what is written in each."""
     coming, leaving = _ports(plan.coming, "in"), _ports(plan.leaving, "out")
-    keys: list[object] = [*coming, *plan.items, *leaving]
+    keys: list[Key] = [*coming, *plan.items, *leaving]
     lines = [
         *(_port_line(key, entries, len(plan.coming)) for key in coming),
         *(_item_lines(item, entries, tree) for item in plan.items),
@@ -180,7 +184,7 @@ def _boxes(plan: _Plan, entries: Sequence[Entry], tree: Tree) -> tuple[list[obje
     return keys, lines
 
 
-def _ports(tensors: dict[Tensor, None], side: str) -> list[tuple[str, Tensor | None]]:
+def _ports(tensors: dict[Tensor, None], side: Literal["in", "out"]) -> list[tuple[Literal["in", "out"], Tensor | None]]:
     if len(tensors) > MOST_PORTS:
         return [(side, None)]
     return [(side, tensor) for tensor in tensors]
@@ -229,21 +233,17 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:9]}…{text[-(LONGEST - 10) :]}"
 
 
-def _kind(key: object) -> Literal["entry", "group", "in", "out"]:
-    return key[0]  # pyright: ignore[reportIndexIssue, reportUnknownVariableType]: keys are items and ports
-
-
-def _number(key: object) -> int:
-    number = key[1]  # pyright: ignore[reportIndexIssue, reportUnknownVariableType]: the same
+def _number(key: Key) -> int:
+    number = key[1]
     if isinstance(number, int):
         return number
-    return -1 if number is None else number[0]  # pyright: ignore[reportUnknownVariableType]: the same
+    return -1 if number is None else number[0]
 
 
-def _size(key: object, lines: tuple[str, ...]) -> tuple[float, float]:
-    letters = (TITLE if place == 0 and _kind(key) in ("entry", "group") else SMALL for place in range(len(lines)))
+def _size(key: Key, lines: tuple[str, ...]) -> tuple[float, float]:
+    letters = (TITLE if place == 0 and key[0] in ("entry", "group") else SMALL for place in range(len(lines)))
     width = max(width_of(text, size) for text, size in zip(lines, letters, strict=True))
-    return max(width + 20, 60.0), HEIGHTS[_kind(key)]
+    return max(width + 20, 60.0), HEIGHTS[key[0]]
 
 
 def _backwards(count: int, edges: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
@@ -271,7 +271,9 @@ def _backwards(count: int, edges: Sequence[tuple[int, int]]) -> set[tuple[int, i
     return {(a, b) for a, b in edges if rank[a] >= rank[b]}
 
 
-def _laid_out(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]], known: dict[object, Layout]) -> Layout:
+def _laid_out(
+    sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]], known: dict[object, Layout]
+) -> Layout:
     """Where boxes go; groups with the same boxes and arrows, as repeated layers have, are placed once."""
     key = (tuple(sizes), tuple(edges))
     found = known.get(key)

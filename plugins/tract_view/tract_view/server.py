@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Mapping
 from hmac import compare_digest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
@@ -46,6 +46,7 @@ class Answer:
 
     @staticmethod
     def of(kind: str, text: str) -> Answer:
+        """A text of a kind, as ``text/html``."""
         return Answer(f"{kind}; charset=utf-8", gzip.compress(text.encode(), compresslevel=5, mtime=0))
 
 
@@ -92,12 +93,12 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = SECONDS
     server: PageServer  # pyright: ignore[reportIncompatibleVariableOverride]: it is no other
-    error_message_format: ClassVar[str] = "%(code)d %(message)s\n"
+    error_message_format = "%(code)d %(message)s\n"
     error_content_type = "text/plain; charset=utf-8"
 
     def do_GET(self) -> None:
         """What there is at a path, or 404; 403 for another name than that of this machine."""
-        if self.headers.get_all("Host") is None or self.headers.get_all("Host")[0] not in self.server.hosts:
+        if self.headers.get("Host") not in self.server.hosts:
             self.send_error(403, "Forbidden")
             return
         answer = self._found()
@@ -122,5 +123,5 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         super().end_headers()
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name is that of the base)
         """Nothing is logged: paths hold the token."""

@@ -5,6 +5,7 @@ A stage that changes nothing is left out. Transforms are stages of their own.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.errors import TractError
@@ -64,7 +65,7 @@ class Snapshots:
         model = pipeline.at(names[0])
         self.take(names[0], model)
         pipeline.before_transform = self._before_transform
-        for before, name in zip(names, names[1 : names.index(last) + 1], strict=False):
+        for before, name in pairwise(names[: names.index(last) + 1]):
             try:
                 model = pipeline.onwards(model, name, before)
             except TractError as error:
@@ -86,4 +87,3 @@ class Snapshots:
     def _before_transform(self, transform: Transform, model: TypedModel) -> None:
         self.take(self._applied or "declutter", model)
         self._applied = transform.name
-

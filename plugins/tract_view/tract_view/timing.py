@@ -43,8 +43,11 @@ class TimedPart:
 
 @frozen
 class GroupTime:
-    """The time of a group. ``shared``: what of it nodes of other groups have a part in; ``elsewhere``: what counts
-    for other groups and nodes of this one have a part in."""
+    """The time of a group, in seconds.
+
+    ``shared``: what of it nodes of other groups have a part in. ``elsewhere``: what counts for other groups, and nodes
+    of this one have a part in.
+    """
 
     seconds: float = 0.0
     shared: float = 0.0
@@ -78,7 +81,7 @@ def placings_of(entries: Sequence[Entry], explanation: Explanation) -> dict[int,
 
 
 def times_of(entries: Sequence[Entry], profile: str, runtime: str) -> Times:
-    """What a profile says of entries. ``profile``: as `tract_core.Runnable.profile_json` has it, of a model that ran."""
+    """What a profile says of entries. ``profile``: of a model that ran, as `tract_core.Runnable.profile_json` is."""
     timed = json.loads(profile)
     numbers, costs = _numbers(entries), _costs(timed)
     parts = [part for one in _timed(timed) if (part := _part(one, numbers, costs)) is not None]
@@ -144,7 +147,7 @@ def _outwards(entries: Sequence[Entry], tree: Tree, number: int) -> set[int]:
     at = tree.owner[number]
     while at != -1:
         body = tree.groups[at].body
-        if body != -1 and body != number and body == entries[number].around:
+        if body not in (-1, number) and body == entries[number].around:
             break
         found.add(at)
         at = tree.groups[at].parent
