@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tract_core.model.graph import Graph, OutletId
+    from tract_core.model.typed import TypedModel
 
 SHOWN = 16
 """Inputs, and outputs, that are listed."""
@@ -37,13 +38,67 @@ def html_of(kind: str, graph: Graph[Any, Any] | None) -> str:
 
     if graph is None:
         return f"<b>{escape(kind)}</b> (consumed)"
-    rows = [
-        f"<tr><td>{role}</td><td>{escape(name)}</td><td><code>{escape(fact)}</code></td></tr>"
-        for role, outlets in (("input", graph.inputs), ("output", graph.outputs))
-        for name, fact in _pairs(graph, outlets)
-    ]
     nodes = sum(1 for _ in graph.live_nodes())
-    return f"<b>{escape(kind)}</b>, {nodes} nodes<table>{''.join(rows)}</table>{_drawn(graph)}"
+    return f"<b>{escape(kind)}</b>, {nodes} nodes<table>{_interface(graph)}</table>{_drawn(graph)}"
+
+
+def html_of_fact(kind: str, fact: str) -> str:
+    """A fact in one line."""
+    from html import escape
+
+    return f"<b>{escape(kind)}</b> <code>{escape(fact)}</code>"
+
+
+def html_of_state(kind: str, model: TypedModel, come: int | None, kept: Mapping[int, Any] | None = None) -> str:
+    """A small table of inputs and outputs, and of the nodes that keep something.
+
+    ``come``: how many positions of a signal have come, if the model takes one. ``kept``: what nodes keep, by number,
+    where that is known.
+    """
+    from html import escape
+
+    keeping = _keeping(model)
+    rows = [_row("keeps", model.nodes[one].name, _kept(model, one, kept)) for one in keeping[:SHOWN]]
+    if len(keeping) > SHOWN:
+        rows.append(_row("keeps", "...", f"{len(keeping) - SHOWN} more"))
+    so_far = "" if come is None else f", {come} positions of the signal have come"
+    return f"<b>{escape(kind)}</b>{so_far}<table>{_interface(model)}{''.join(rows)}</table>"
+
+
+def _keeping(model: TypedModel) -> list[int]:
+    """The nodes that keep something from turn to turn."""
+    from tract_core.plugins.keys import STATE
+
+    states = model.registry[STATE]
+    return [node.id for node in model.live_nodes() if states.find(type(node.op)) is not None and node.op.keeps]
+
+
+def _kept(model: TypedModel, node: int, kept: Mapping[int, Any] | None) -> str:
+    """What a node keeps: type and shape of an array, else what kind of thing it is; the operator where that is open."""
+    import numpy as np
+
+    from tract_core.data import DatumType
+
+    value = (kept or {}).get(node)
+    if value is None:
+        return model.nodes[node].op.name
+    if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+        return f"{model.nodes[node].op.name}: {type(value).__name__}"
+    array: np.ndarray[Any, Any] = value
+    kind = DatumType.from_numpy(array.dtype).short
+    return f"{model.nodes[node].op.name}: {','.join(map(str, (*array.shape, kind)))}"
+
+
+def _interface(graph: Graph[Any, Any]) -> str:
+    """The rows of inputs and outputs."""
+    ends = (("input", graph.inputs), ("output", graph.outputs))
+    return "".join(_row(role, name, fact) for role, outlets in ends for name, fact in _pairs(graph, outlets))
+
+
+def _row(role: str, name: str, text: str) -> str:
+    from html import escape
+
+    return f"<tr><td>{role}</td><td>{escape(name)}</td><td><code>{escape(text)}</code></td></tr>"
 
 
 def _drawn(graph: Graph[Any, Any]) -> str:

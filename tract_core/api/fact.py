@@ -67,6 +67,11 @@ class Fact:
     def __repr__(self) -> str:
         return f"Fact({self.dump()!r})"
 
+    def _repr_html_(self) -> str:
+        from tract_core.api.display import html_of_fact
+
+        return html_of_fact("Fact", self.dump())
+
 
 class InferenceFact:
     """What was said of a tensor's element type and shape, in part or in full. Immutable."""
@@ -125,6 +130,11 @@ class InferenceFact:
 
     def __repr__(self) -> str:
         return f"InferenceFact({self.dump()!r})"
+
+    def _repr_html_(self) -> str:
+        from tract_core.api.display import html_of_fact
+
+        return html_of_fact("InferenceFact", self.dump())
 
 
 def _axis(axis: Any, rank: int, fact: Fact | InferenceFact) -> int:

@@ -12,6 +12,7 @@ from tract_core.prepared.later import Later, already
 from tract_core.runtime.protocol import Plan, Repeating
 
 if TYPE_CHECKING:
+    from tract_core.api.profile_text import ProfileText
     from tract_core.api.state import State
     from tract_core.api.tensor import Tensor
     from tract_core.model.typed import TypedModel
@@ -115,7 +116,7 @@ class Runnable(TypedInterface):
         with calling(self.runtime, "explain"):
             return self.plan.explain()
 
-    def profile_json(self, inputs: Sequence[Any] | Mapping[str, Any] | None = None) -> str:
+    def profile_json(self, inputs: Sequence[Any] | Mapping[str, Any] | None = None) -> ProfileText:
         """What each node costs, and, when inputs are given, how long it takes.
 
         JSON: ``{"nodes": [{"qualified_id": [[], id], "op_name", "node_name", "cost": {"FMA(F32)": "36*S", ...},
@@ -129,12 +130,15 @@ class Runnable(TypedInterface):
         ``"node_names"`` and ``"secs_per_iter"``. What has a time, in the model itself, also says how many
         ``"operations"`` it takes (a multiply-add counts as two) and how many ``"bytes"`` it reads and writes (tensors
         whole, each once), with ``"gflop_per_s"`` and ``"gb_per_s"``: null where a size only comes up in the run.
+
+        It is a text, which notebooks show as a table of what takes the time.
         """
+        from tract_core.api.profile_text import ProfileText
         from tract_core.runtime.profile import profile
 
         arrays = None if inputs is None else self._calls.arrays(inputs)
         with calling(self.runtime, "run"):
-            return profile(self.typed, self.plan, arrays)
+            return ProfileText(profile(self.typed, self.plan, arrays))
 
     def chrome_trace(self, inputs: Sequence[Any] | Mapping[str, Any]) -> str:
         """The timeline of one turn for Perfetto and ``chrome://tracing``: JSON with ``traceEvents``, in microseconds.

@@ -163,6 +163,12 @@ class State(TypedInterface):
     def __repr__(self) -> str:
         return f"State of {self._runnable}"
 
+    def _repr_html_(self) -> str:
+        from tract_core.api.display import html_of_state
+
+        come = None if self._progress is None else self._progress.come
+        return html_of_state(f"State on {self._runnable.runtime.name()}", self.typed, come)
+
     def __reduce__(self) -> tuple[object, ...]:
         raise InputError("a State cannot be pickled", hint="pickle what freeze() returns")
 
@@ -222,6 +228,17 @@ class FrozenState:
 
     def __repr__(self) -> str:
         return f"FrozenState of {self._runnable}"
+
+    def _repr_html_(self) -> str:
+        from tract_core.api.display import html_of_state
+
+        try:
+            kept = self.kept
+        except Unsupported:
+            kept = None
+        streams = "pulse.input_axes" in interface_of(self._runnable).properties
+        kind = f"FrozenState on {self._runnable.runtime.name()}"
+        return html_of_state(kind, self._runnable.typed, self._come if streams else None, kept)
 
     def __reduce__(self) -> tuple[object, ...]:
         return FrozenState, (self._runnable, self._frozen, self._known, self._come)

@@ -1,6 +1,6 @@
 """The tree of groups: by names, by bodies, and where neither makes a group small enough to be seen, by parts.
 
-A part is a run of what is in a group, in order of execution, cut where few tensors cross the cut. So also a model
+A part is a run of what is in a group, in order of execution, cut where few tensors pass. So also a model
 without a single telling name opens as some boxes, and no group is one endless column.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
 from tract_view.names import paths_of
@@ -165,21 +166,19 @@ def _divide(tree: Tree, number: int, entries: Sequence[Entry]) -> None:
 
 
 def _crossing(tree: Tree, number: int, items: Sequence[Item], entries: Sequence[Entry]) -> list[int]:
-    """How many wires pass between each item and the next."""
+    """How many tensors pass between each item and the next: from where they are made to where they are read last."""
     place_of = {item: place for place, item in enumerate(items)}
-    changes = [0] * (len(items) + 1)
+    last: dict[tuple[int, int], int] = {}
     for target in _entries_in(tree, items):
         there = place_of[_item_in(tree, number, target)]
-        for source, _, _ in entries[target].inputs:
-            here = place_of.get(_item_in(tree, number, source))
-            if here is not None:
-                changes[min(here, there)] += 1
-                changes[max(here, there)] -= 1
-    passing, total = [0] * len(items), 0
-    for place, change in enumerate(changes[:-1]):
-        total += change
-        passing[place] = total
-    return passing
+        for source, slot, _ in entries[target].inputs:
+            last[source, slot] = max(last.get((source, slot), 0), there)
+    changes = [0] * (len(items) + 1)
+    for (source, _), there in last.items():
+        here = place_of.get(_item_in(tree, number, source), 0)  # what comes from outside is there from the beginning
+        changes[here] += here < there
+        changes[there] -= here < there
+    return list(accumulate(changes[:-1]))
 
 
 def _entries_in(tree: Tree, items: Iterable[Item]) -> Iterable[int]:
@@ -208,7 +207,7 @@ def as_group(number: int) -> Item:
 
 
 def _cuts(passing: Sequence[int], count: int) -> list[int]:
-    """Where to cut: about every `PART` items, at the place near to that where the fewest wires pass."""
+    """Where to cut: about every `PART` items, at the place near to that where the fewest tensors pass."""
     cuts: list[int] = []
     at = 0
     while count - at > PART * 3 // 2:

@@ -100,7 +100,7 @@ def _by_labels(entries: Mapping[int, Entry], names: Collection[str]) -> list[Pat
     paths: dict[int, Path] = {}
     for number, entry in entries.items():
         read = sorted({source for source, _, _ in entry.inputs if source in paths})
-        around = [labels[one][:-1] or paths[one] for one in read]
+        around = [labels[one][:-1] if labels[one] else paths[one] for one in read]
         paths[number] = labels[number] or _module(around)
     return [paths[number] if entry.kind == "node" else () for number, entry in entries.items()]
 

@@ -25,6 +25,11 @@ def test_dim_text(size: Any, text: str) -> None:
     assert repr(dim) == f"Dim({text!r})"
 
 
+def test_notebooks_show_facts() -> None:
+    assert Fact(parse_typed_fact("B,3,f32"))._repr_html_() == "<b>Fact</b> <code>B,3,f32</code>"
+    assert InferenceFact()._repr_html_() == "<b>InferenceFact</b> <code>..,?</code>"
+
+
 def test_eval() -> None:
     dim = Dim("(S+3)/4+P")
     assert int(dim.eval({"S": 12, "P": 2})) == 5

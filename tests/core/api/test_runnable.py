@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from tract_core import DatumType, Model, Runnable, Tensor
+from tract_core.api.profile_text import ProfileText
 from tract_core.data import QuantizedType
 from tract_core.errors import InputError, TractError
 from tract_core.model import TypedFact, TypedModel
@@ -324,6 +326,29 @@ def test_a_failing_node_is_named() -> None:
     runnable = Model.from_typed(model).into_runnable()
     with pytest.raises(TractError, match=r"node 'sum' \(Add\)"):
         runnable.run([np.zeros(2, np.float32), np.zeros(3, np.float32)])
+
+
+def test_a_profile_is_a_text_that_notebooks_show_as_a_table(two_inputs: Maker) -> None:
+    runnable = two_inputs().into_runnable("reference")
+    arrays = [np.ones((3, 2), np.float32)] * 2
+    measured = runnable.profile_json(arrays)
+    nodes = json.loads(measured)["nodes"]
+    html = measured._repr_html_()
+    assert html.startswith("<b>Profile</b>: ")
+    assert " ms a turn (median of " in html
+    timed = sorted((one for one in nodes if one["secs_per_iter"] is not None), key=lambda one: -one["secs_per_iter"])
+    places = [html.index(f"<td>{one['node_name']}</td>") for one in timed]
+    assert places == sorted(places)
+    assert len(places) > 1
+    assert runnable.profile_json()._repr_html_().startswith(f"<b>Profile</b> of {len(nodes)} nodes, not run")
+
+
+def test_a_long_profile_is_cut_short_and_names_are_escaped() -> None:
+    node = {"qualified_id": [[], 0], "op_name": "<i>", "node_name": "<b>&", "cost": {}, "secs_per_iter": 0.5}
+    info = {"iterations": 1, "secs_per_iter": 15.0, "median_secs_per_iter": 15.0}
+    html = ProfileText(json.dumps({"nodes": [node] * 30, "groups": [], "profiling_info": info}))._repr_html_()
+    assert html.count("<td>500.000 ms, 3.3 %</td><td>&lt;i&gt;</td><td>&lt;b&gt;&amp;</td>") == 20
+    assert html.endswith("<p>and 10 more</p>")
 
 
 def test_representations(runnable: Runnable) -> None:

@@ -86,6 +86,30 @@ def test_counts_names_and_facts(running_sum: ModuleType) -> None:
     assert "State of Runnable on reference" in repr(state)
 
 
+def test_notebooks_show_what_a_state_keeps(running_sum: ModuleType) -> None:
+    state = _summing(running_sum).spawn_state()
+    state.run(_ones())
+    html = state._repr_html_()
+    assert html.startswith("<b>State on reference</b><table>")
+    assert "<td>input</td><td>x</td><td><code>2,f64</code></td>" in html
+    assert "<td>keeps</td><td>sum</td><td><code>RunningSum</code></td>" in html
+    frozen = state.freeze()._repr_html_()
+    assert frozen.startswith("<b>FrozenState on reference</b><table>")
+    assert "<td>keeps</td><td>sum</td><td><code>RunningSum: 2,f64</code></td>" in frozen
+
+
+def test_names_of_what_keeps_are_escaped_and_cut_short(running_sum: ModuleType) -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("2,f64", model.symbols))
+    for _ in range(20):
+        (x,) = model.wire_node("<script>", running_sum.RunningSum(0.5), [x])
+    model.set_outputs([x])
+    html = runtime_for_name("reference").prepare(Model.from_typed(model)).spawn_state()._repr_html_()
+    assert "<script>" not in html
+    assert "<td>keeps</td><td>&lt;script&gt;</td>" in html
+    assert "<td>keeps</td><td>...</td><td><code>4 more</code></td>" in html
+
+
 def test_pickling_a_frozen_state(running_sum: ModuleType) -> None:
     state = _summing(running_sum).spawn_state()
     state.run(_ones())
