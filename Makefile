@@ -17,7 +17,7 @@ SOAK_SECONDS ?= 600
 LOAD_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -64,7 +64,7 @@ demo-torch: $(VENV)/.with-torch ## train a network that reads dialled numbers, a
 	$(BIN)/python examples/dialling/dial.py $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
-	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks and not windows and not nvcc' $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks and not windows and not nvcc and not browser' $(ARGS)
 
 test-windows: $(VENV)/.test ## run kernels and networks in a program for Windows, where mingw-w64 and Wine are there
 	$(BIN)/python -m pytest -m windows plugins/tract_cpu/tests/test_windows.py $(ARGS)
@@ -110,6 +110,9 @@ test-ray: .venv-ray/.ours ## score rows on a cluster of Ray of several nodes, wh
 
 test-serve-clients: .venv-serve-clients/.ours ## ask the server by the clients that other servers bring
 	.venv-serve-clients/bin/python -m pytest plugins/tract_serve/tests/test_kserve_client.py $(ARGS)
+
+test-view: $(VENV)/.test $(VENV)/.view ## use the viewer's page in headless Chromium, where that is installed
+	$(BIN)/python -m pytest -m browser plugins/tract_view/tests $(ARGS)
 
 test-archives: $(VENV)/.test .venv-interchange/.installed .venv-archives/.installed ## have other exporters write many networks, read them and compare with PyTorch
 	.venv-archives/bin/python tests/archives/write.py .archives

@@ -48,8 +48,8 @@ def test_a_page_in_a_file_shows_every_stage(model: Path, tmp_path: Path) -> None
     page = tmp_path / "page.html"
     result = tract(model, "-t", "f32_to_f16", "view", "--html", page)
     assert result.output == ""
-    assert stages_in(page) == ["load", "analyse", "type", "declutter", "f32_to_f16", "optimize"]
-    last = piece(page, "stage-5")
+    assert stages_in(page) == ["load", "analyse", "type", "f32_to_f16", "optimize"]
+    last = piece(page, "stage-4")
     assert {last["texts"][one[1]] for one in last["placings"]} == {"cpu"}
     assert last["times"] is None
 
@@ -111,7 +111,7 @@ def test_json_for_model_explorer(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "explorer.json"
     tract(model, "view", "--model-explorer", file)
     found = json.loads(file.read_text())
-    assert [graph["id"] for graph in found["graphs"]] == ["load", "analyse", "type", "declutter", "optimize"]
+    assert [graph["id"] for graph in found["graphs"]] == ["load", "analyse", "type", "optimize"]
     assert found["label"] == "model.onnx"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -41,6 +42,10 @@ Tensor = tuple[int, int]
 BoxKind = Literal["entry", "group", "in", "out"]
 Key = tuple[BoxKind, int | Tensor | None]
 """What a box is of: the number of an entry or a group, the tensor of a port, ``None`` for a port of many tensors."""
+
+
+_Way = list[tuple[Item, int]]
+"""The groups that something is in, outwards, each with what holds it there."""
 
 
 @frozen
@@ -106,15 +111,15 @@ def placed_groups(entries: Sequence[Entry], tree: Tree) -> Iterator[Placed]:
 
 def _plans(entries: Sequence[Entry], tree: Tree) -> list[_Plan]:
     plans = [_Plan(group.items) for group in tree.groups]
+    ways = [_way(tree, number) for number in range(len(entries))]
     for target, entry in enumerate(entries):
         for source, slot, _ in entry.inputs:
-            _route(plans, tree, source, target, (source, slot))
+            _route(plans, ways[source], ways[target], (source, slot))
     return plans
 
 
-def _route(plans: list[_Plan], tree: Tree, source: int, target: int, tensor: Tensor) -> None:
+def _route(plans: list[_Plan], here: _Way, there: _Way, tensor: Tensor) -> None:
     """Lead a tensor out of the groups that its source is in, and into those that its target is in."""
-    here, there = _way(tree, source), _way(tree, target)
     inside = {group for _, group in there}
     shared = next(group for _, group in here if group in inside)
     for item, group in here:
@@ -131,13 +136,13 @@ def _route(plans: list[_Plan], tree: Tree, source: int, target: int, tensor: Ten
         plans[group].join(("in", tensor), item, tensor)
 
 
-def _way(tree: Tree, entry: int) -> list[tuple[Item, int]]:
+def _way(tree: Tree, entry: int) -> _Way:
     """What holds an entry in each of the groups that it is in, outwards. What runs a body is the body's box."""
     owner = tree.owner[entry]
     item: Item = ("entry", entry)
     if tree.groups[owner].body == entry:
         item, owner = as_group(owner), tree.groups[owner].parent
-    way: list[tuple[Item, int]] = []
+    way: _Way = []
     for group in around(tree, owner):
         way.append((item, group))
         item = as_group(group)
@@ -240,9 +245,12 @@ def _number(key: Key) -> int:
     return -1 if number is None else number[0]
 
 
+_width = lru_cache(maxsize=1 << 16)(width_of)
+
+
 def _size(key: Key, lines: tuple[str, ...]) -> tuple[float, float]:
     letters = (TITLE if place == 0 and key[0] in ("entry", "group") else SMALL for place in range(len(lines)))
-    width = max(width_of(text, size) for text, size in zip(lines, letters, strict=True))
+    width = max(_width(text, size) for text, size in zip(lines, letters, strict=True))
     return max(width + 20, 60.0), HEIGHTS[key[0]]
 
 

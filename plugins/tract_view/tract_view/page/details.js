@@ -95,7 +95,7 @@
     slowest() {
       const { stage, root } = this;
       title(root, `time, measured on ${stage.times.runtime}`);
-      line(root, `${TractView.time(stage.times.turn)} a turn (median); ${TractView.time(stage.times.nodes)} in nodes, timed one by one`, "faint");
+      line(root, `${TractView.time(stage.times.turn)} a turn (median); ${TractView.time(stage.times.nodes)} in all nodes where each is timed by itself, which takes longer`, "faint");
       const parts = [...new Map([...stage.partOf.values()].map((part) => [part.number, part])).values()];
       const shown = parts.filter((part) => stage.around(part.main) === -1).sort((a, b) => b.seconds - a.seconds);
       for (const part of shown.slice(0, 12)) {
@@ -185,7 +185,7 @@
       const rates = [[part.gflops, "GFLOP/s"], [part.gbs, "GB/s"]].filter(([rate]) => rate !== null && rate !== undefined);
       line(root, [`${TractView.time(part.seconds)} (${share} %)`, ...rates.map(([rate, unit]) => `${rate.toPrecision(3)} ${unit}`)].join(", "));
       this.bar(root, part.seconds / (stage.times.nodes || 1));
-      if (part.entries.length > 1) line(root, `together with the ${part.entries.length - 1} others below`, "faint");
+      if (part.entries.length > 1) line(root, "together with those that one kernel computes with it", "faint");
     }
 
     placingOf(entry) {
@@ -261,7 +261,7 @@
       }
     }
 
-    constant({ name, fact, number: which }) {
+    constant({ name, number: which }) {
       const { root } = this;
       line(root, `constant ${name}`);
       const found = this.app.constants[which];
@@ -275,7 +275,6 @@
       table(root, rows);
       if (seen > 0 && seen < elements) line(root, `of a sample of ${seen} elements`, "faint");
       if (bars.length > 0) histogram(root, bars);
-      if (fact === "") return;
     }
 
     // The same entry in the stage that is shown beside this one.

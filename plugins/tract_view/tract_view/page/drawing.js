@@ -181,8 +181,7 @@
       context.roundRect(left, top, w, TractView.HEAD - 8, [8, 8, 0, 0]);
       context.fill();
       const seconds = this.timeOf(box);
-      const size = Math.min(13, Math.max(13, 9 / scale));
-      context.font = `600 ${size}px ${FONT}`;
+      context.font = `600 13px ${FONT}`;
       context.textAlign = "left";
       context.textBaseline = "middle";
       context.fillStyle = DARK;

@@ -89,7 +89,7 @@
         const { chosen } = pane.look;
         row.classList.toggle("chosen", chosen !== null && chosen.kind === box.kind && chosen.number === box.number);
         const seconds = isGroup ? stage.secondsOf("group", box.number) : null;
-        element("span", "faint", row).textContent = !isGroup ? "" : seconds === null ? `${stage.groups[box.number].count}` : TractView.time(seconds);
+        element("span", "faint", row).textContent = !isGroup ? "" : seconds === null ? `${stage.groups[box.number].count}` : seconds > 0 ? TractView.time(seconds) : "";
         if (open && this.rows < 2000) this.branch(pane, box.number, item);
         this.rows += 1;
       }
