@@ -67,6 +67,15 @@ def test_a_group_of_one_is_none() -> None:
     assert [(group.title, group.name) for group in tree.groups] == [("", ""), ("c/d", "c/d")]
 
 
+def test_calls_of_one_module_in_several_places_are_no_group() -> None:
+    """As of ``relu`` in a block of a ResNet: its two calls give each other nothing, and would make a circle."""
+    names = ["/block/conv1/conv", "/block/relu/one", "/block/conv2/conv", "/block/relu/two"]
+    entries = entries_of(chain(*names), ConstantTable())
+    tree = tree_of(entries)
+    assert [group.name for group in tree.groups] == ["", "block"]
+    assert len(tree.groups[1].items) == 4
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_random_names(seed: int) -> None:
     draw = random.Random(seed)

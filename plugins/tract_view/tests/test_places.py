@@ -71,7 +71,11 @@ def test_many_tensors_share_a_port() -> None:
 
 def test_a_circle_of_groups_is_drawn_with_one_arrow_back() -> None:
     """The group ``a`` gives to ``b``, which gives to ``a`` again."""
-    entries = [entry(name="/a/x"), entry(0, name="/b/x"), entry(1, name="/b/y"), entry(2, name="/a/y")]
+    names = ["/a/x", "/b/x", "/b/y", "/a/y"]
+    entries = [
+        *(entry(*([one - 1] if one else []), name=name) for one, name in enumerate(names)),
+        entry(0, name="/a/z"),
+    ]
     tree = tree_of(entries)
     whole = next(iter(placed_groups(entries, tree)))
     assert sorted(wire.back for wire in whole.wires) == [False, True]

@@ -30,9 +30,10 @@ SHOWN: Final = 8
 class Summary:
     """What is known of a constant.
 
-    ``seen``: of so many elements the rest is said. ``least``, ``most``, ``mean``, ``deviation``: of those that are
-    finite, ``None`` where none is. ``nans``, ``infinities``, ``zeros``: how many there are. ``bars``: how many lie in
-    each of `BINS` equal parts of the range, empty where there is none. ``first``: the first elements.
+    ``kind``: the element type; ``shape``: its sizes, outermost first; ``bytes``: what its elements take. ``seen``: of
+    so many elements the rest is said. ``least``, ``most``, ``mean``, ``deviation``: of those that are finite, ``None``
+    where none is. ``nans``, ``infinities``, ``zeros``: how many there are. ``bars``: how many lie in each of `BINS`
+    equal parts of the range, empty where there is none. ``first``: the first elements.
     """
 
     kind: str

@@ -37,7 +37,10 @@ DEEPEST: Final = 8
 
 @frozen
 class ReadConstant:
-    """A constant that a node reads. ``slot``: which input; ``number``: its place in the `ConstantTable`."""
+    """A constant that a node reads, and what its node is called: ``name``.
+
+    ``slot``: which input; ``fact``: type and shape; ``number``: its place in the `ConstantTable`.
+    """
 
     slot: int
     name: str
@@ -47,11 +50,12 @@ class ReadConstant:
 
 @frozen
 class Entry:
-    """A node of a model, or of a body in it.
+    """A node of a model, or of a body in it; or an output, as an entry of its own.
 
-    ``inputs``: for each input that is no constant, the number of the entry it comes from, which of its outputs that is,
-    and which input this is. ``facts``: of the outputs. ``place``: the body, and the id of the node in it; ``around``:
-    the number of the entry whose body this is in, -1 outside of all.
+    ``kind``: which of these. ``name``, ``op``: of the node, and of its operator; ``attributes``: of that, with their
+    texts. ``inputs``: for each input that is no constant, the number of the entry it comes from, which of its outputs
+    that is, and which input this is; ``constants``: the others. ``facts``: of the outputs. ``place``: the body, and the
+    id of the node in it; ``around``: the number of the entry whose body this is in, -1 outside of all.
     """
 
     kind: Kind

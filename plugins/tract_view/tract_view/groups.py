@@ -21,16 +21,19 @@ MOST: Final = 48
 """What a group holds at most."""
 PART: Final = 24
 """About how much a part holds."""
+SCATTERED: Final = 8
+"""So many entries of one name, none of which reads another, are no group."""
 
 Item = tuple[Literal["entry", "group"], int]
 
 
 @dataclass(slots=True)
-class Group:
+class EntryGroup:
     """Some entries, and groups, that are shown as one box. ``name``: the whole way to it; ``title``: its last part.
 
     ``parent``: the number of the group that it is in, -1 for the outermost. ``body``: the number of the entry that runs
-    it, -1 where it is no body. ``first``: its first entry. ``count``: how many nodes are in it, at any depth.
+    it, -1 where it is no body. ``items``: what it holds, in order of execution. ``first``: its first entry; ``count``,
+    ``ops``: how many nodes are in it at any depth, and how many of each operator.
     """
 
     title: str
@@ -47,7 +50,7 @@ class Group:
 class Tree:
     """``groups``: the outermost first, each before those in it. ``owner``: for each entry, the group that it is in."""
 
-    groups: list[Group]
+    groups: list[EntryGroup]
     owner: list[int]
 
 
@@ -64,7 +67,7 @@ class _Named:
 
 def tree_of(entries: Sequence[Entry]) -> Tree:
     """The groups of a model."""
-    tree = Tree([Group("", "", -1)], [0] * len(entries))
+    tree = Tree([EntryGroup("", "", -1)], [0] * len(entries))
     inside: dict[int, list[int]] = {}
     for number, entry in enumerate(entries):
         inside.setdefault(entry.around, []).append(number)
@@ -72,7 +75,7 @@ def tree_of(entries: Sequence[Entry]) -> Tree:
     for around in sorted(inside):  # the entry that runs a body comes before those in it
         if around != -1:
             bodies[around] = _opened(tree, entries, around)
-        _fill(tree, bodies[around], _named(entries, inside[around]))
+        _fill(tree, bodies[around], _named(entries, inside[around]), entries)
     _divide_all(tree, entries)
     _sum_up(tree, entries)
     return tree
@@ -81,7 +84,7 @@ def tree_of(entries: Sequence[Entry]) -> Tree:
 def _opened(tree: Tree, entries: Sequence[Entry], around: int) -> int:
     """A new group in the place of an entry that runs bodies."""
     owner = tree.owner[around]
-    group = Group(entries[around].name, entries[around].name, owner, around)
+    group = EntryGroup(entries[around].name, entries[around].name, owner, around)
     tree.groups.append(group)
     items = tree.groups[owner].items
     items[items.index(("entry", around))] = ("group", len(tree.groups) - 1)
@@ -99,19 +102,28 @@ def _named(entries: Sequence[Entry], numbers: Sequence[int]) -> _Named:
     return root
 
 
-def _fill(tree: Tree, owner: int, named: _Named) -> None:
-    """Put what a group by names holds into a group of the tree: groups of one are left out."""
+def _fill(tree: Tree, owner: int, named: _Named, entries: Sequence[Entry]) -> None:
+    """Put what a group by names holds into a group of the tree: groups of what does not hang together are left out."""
     for number in named.entries:
         _put(tree, owner, number)
     for part, inner in named.inner.items():
         path, last = _merged(part, inner)
-        if last.size() == 1:
-            _put(tree, owner, last.entries[0])
+        if _hangs_apart(last, entries):
+            for number in last.entries:
+                _put(tree, owner, number)
             continue
         name = "/".join(filter(None, [tree.groups[owner].name, *path]))
-        tree.groups.append(Group("/".join(path), name, owner))
+        tree.groups.append(EntryGroup("/".join(path), name, owner))
         tree.groups[owner].items.append(("group", len(tree.groups) - 1))
-        _fill(tree, len(tree.groups) - 1, last)
+        _fill(tree, len(tree.groups) - 1, last, entries)
+
+
+def _hangs_apart(named: _Named, entries: Sequence[Entry]) -> bool:
+    """Whether a group holds one entry, or some that give each other nothing: calls of one module in several places."""
+    if named.inner or len(named.entries) > SCATTERED:
+        return False
+    inside = set(named.entries)
+    return not any(source in inside for number in inside for source, _, _ in entries[number].inputs)
 
 
 def _merged(part: str, named: _Named) -> tuple[list[str], _Named]:
@@ -154,7 +166,7 @@ def _divide(tree: Tree, number: int, entries: Sequence[Entry]) -> None:
     cuts = _cuts(_crossing(tree, number, items, entries), len(items))
     for begin, end in zip([0, *cuts], [*cuts, len(items)], strict=True):
         title = f"{begin + 1} to {end} of {len(items)}"
-        tree.groups.append(Group(title, f"{group.name}#{begin + 1}-{end}", number))
+        tree.groups.append(EntryGroup(title, f"{group.name}#{begin + 1}-{end}", number))
         part = tree.groups[-1]
         part.items = items[begin:end]
         group.items.append(("group", len(tree.groups) - 1))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from tract_core.drawing.ink import width_of
 from tract_core.drawing.layout import Layout, TooLarge, place
 from tract_core.frozen import frozen
-from tract_view.groups import Group, Item, Tree, around, as_group
+from tract_view.groups import EntryGroup, Item, Tree, around, as_group
 
 if TYPE_CHECKING:
     from tract_view.entries import Entry
@@ -49,10 +49,11 @@ _Way = list[tuple[Item, int]]
 
 
 @frozen
-class Box:
+class PlacedBox:
     """Something to draw in a group. ``number``: of the entry or group; of a port, of the entry of its tensor, or -1.
 
-    ``lines``: what is written in it. ``x``, ``y``: its middle.
+    ``kind``: which of these. ``lines``: what is written in it. ``x``, ``y``: its middle; ``width``, ``height``: its
+    size, in pixels.
     """
 
     kind: BoxKind
@@ -66,9 +67,9 @@ class Box:
 
 @frozen
 class Wire:
-    """An arrow between two boxes, by their places. ``tensors``: how many it stands for. ``back``: it leads upwards.
+    """An arrow between two boxes. ``tensors``: how many it stands for. ``back``: it leads upwards.
 
-    ``passages``: x, top and bottom of each layer that it passes.
+    ``source``, ``target``: the places of these boxes. ``passages``: x, top and bottom of each layer that it passes.
     """
 
     source: int
@@ -80,9 +81,9 @@ class Wire:
 
 @frozen
 class Placed:
-    """A group with all in it placed."""
+    """A group with all in it placed: ``boxes``, and ``wires`` between them. ``width``, ``height``: in pixels."""
 
-    boxes: tuple[Box, ...]
+    boxes: tuple[PlacedBox, ...]
     wires: tuple[Wire, ...]
     width: float
     height: float
@@ -161,7 +162,7 @@ def _placed(plan: _Plan, entries: Sequence[Entry], tree: Tree, known: dict[objec
     sizes = [_size(key, one) for key, one in zip(keys, lines, strict=True)]
     layout = _laid_out(sizes, edges, known)
     boxes = tuple(
-        Box(key[0], _number(key), one, *centre, *size)
+        PlacedBox(key[0], _number(key), one, *centre, *size)
         for key, one, centre, size in zip(keys, lines, layout.centres, sizes, strict=True)
     )
     wires = tuple(
@@ -215,7 +216,7 @@ def _item_lines(item: Item, entries: Sequence[Entry], tree: Tree) -> tuple[str, 
     return _group_lines(tree.groups[number], entries)
 
 
-def _group_lines(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
+def _group_lines(group: EntryGroup, entries: Sequence[Entry]) -> tuple[str, ...]:
     nodes = f"{group.count} node{'s' if group.count != 1 else ''}"
     if group.body >= 0:
         nodes = f"body of {entries[group.body].op}, {nodes}"
@@ -223,7 +224,7 @@ def _group_lines(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
     return shortened(group.title), shortened(nodes), shortened(ops)
 
 
-def leaf_of(name: str, group: Group) -> str:
+def leaf_of(name: str, group: EntryGroup) -> str:
     """A name as it is told from others in a group: without what the group's own name says."""
     if group.parent == -1:
         return name

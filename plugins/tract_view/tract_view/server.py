@@ -39,7 +39,7 @@ _HEADERS: Final = {
 
 @frozen
 class Answer:
-    """A file that is served: what it is, and its bytes, compressed by gzip."""
+    """A file that is served. ``kind``: what it is, as HTTP says it; ``content``: its bytes, compressed by gzip."""
 
     kind: str
     content: bytes

@@ -26,7 +26,10 @@ RUNS: Final = "optimize"
 
 @frozen
 class Snapshot:
-    """A model after a stage. ``placings``: what computes its entries; ``times``: how long; of what runs, if at all."""
+    """A model after a ``stage``. ``entries``: what is shown of it.
+
+    ``placings``: what computes them, by their numbers; ``times``: how long that takes. Both only of what runs.
+    """
 
     stage: str
     entries: tuple[Entry, ...]

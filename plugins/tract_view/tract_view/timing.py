@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @frozen
 class Placing:
-    """What computes a node. ``others``: the numbers of the entries that are computed with it."""
+    """What computes a node: ``where``, on which device; ``how``, by what; ``why`` there.
+
+    ``others``: the numbers of the entries that are computed with it.
+    """
 
     where: str
     how: str
@@ -32,7 +35,10 @@ class Placing:
 
 @frozen
 class TimedPart:
-    """Entries that are timed together, by number. ``main``: the one with most to do. ``seconds``: of a turn."""
+    """Entries that are timed together. ``main``: the one with most to do. ``seconds``: of a turn.
+
+    ``entries``: their numbers. ``gflop_per_s``, ``gb_per_s``: how fast that is, where it is known.
+    """
 
     entries: tuple[int, ...]
     main: int
@@ -43,7 +49,7 @@ class TimedPart:
 
 @frozen
 class GroupTime:
-    """The time of a group, in seconds.
+    """The time of a group: ``seconds``, and the next two, of a turn.
 
     ``shared``: what of it nodes of other groups have a part in. ``elsewhere``: what counts for other groups, and nodes
     of this one have a part in.
@@ -56,7 +62,10 @@ class GroupTime:
 
 @frozen
 class Times:
-    """``turn``: seconds of a whole turn; ``nodes``: of all nodes together. ``runtime``: where it was measured."""
+    """``turn``: seconds of a whole turn; ``nodes``: of all nodes together. ``runtime``: where it was measured.
+
+    ``parts``: what was timed, each once.
+    """
 
     runtime: str
     turn: float

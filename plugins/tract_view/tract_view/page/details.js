@@ -140,7 +140,7 @@
       if (stage.times === null) return;
       const [seconds, shared, elsewhere] = stage.times.groups[group];
       title(root, `time, measured on ${stage.times.runtime}`);
-      line(root, `${TractView.time(seconds)}, ${((100 * seconds) / (stage.times.nodes || 1)).toPrecision(3)} % of all nodes`);
+      line(root, `${TractView.time(seconds)}, ${TractView.percent(seconds / (stage.times.nodes || 1))} of all nodes`);
       this.bar(root, seconds / (stage.times.nodes || 1));
       if (shared > 0) line(root, `${TractView.time(shared)} of it is of kernels that compute nodes of other groups too.`, "faint");
       if (elsewhere > 0) line(root, `Kernels that count for other groups (${TractView.time(elsewhere)}) compute nodes of this one too.`, "faint");
@@ -181,9 +181,9 @@
       const part = stage.partOf.get(entry);
       if (part === undefined) return;
       title(root, `time, measured on ${stage.times.runtime}`);
-      const share = ((100 * part.seconds) / (stage.times.nodes || 1)).toPrecision(3);
+      const share = TractView.percent(part.seconds / (stage.times.nodes || 1));
       const rates = [[part.gflops, "GFLOP/s"], [part.gbs, "GB/s"]].filter(([rate]) => rate !== null && rate !== undefined);
-      line(root, [`${TractView.time(part.seconds)} (${share} %)`, ...rates.map(([rate, unit]) => `${rate.toPrecision(3)} ${unit}`)].join(", "));
+      line(root, [`${TractView.time(part.seconds)} (${share})`, ...rates.map(([rate, unit]) => `${rate.toPrecision(3)} ${unit}`)].join(", "));
       this.bar(root, part.seconds / (stage.times.nodes || 1));
       if (part.entries.length > 1) line(root, "together with those that one kernel computes with it", "faint");
     }

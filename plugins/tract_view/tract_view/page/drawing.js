@@ -37,7 +37,7 @@
   // From pale to red, by the root of the share, so that small shares can be told apart.
   function ofShare(share) {
     const t = Math.sqrt(Math.max(0, Math.min(1, share)));
-    return [`hsl(${48 - 40 * t} ${70 + 20 * t}% ${96 - 40 * t}%)`, `hsl(${48 - 40 * t} 70% ${70 - 30 * t}%)`];
+    return [`hsl(${48 - 38 * t} ${70 + 22 * t}% ${96 - 30 * t}%)`, `hsl(${48 - 40 * t} 70% ${70 - 30 * t}%)`];
   }
 
   class Drawing {
@@ -203,7 +203,7 @@
       lines.forEach((line, place) => {
         const title = place === 0 && !small;
         context.font = title ? `600 13px ${FONT}` : `10px ${FONT}`;
-        context.fillStyle = title ? DARK : place === lines.length - 1 && seconds !== "" ? "#8f2a10" : FAINT;
+        context.fillStyle = title || this.look.colours === "time" ? DARK : FAINT;
         context.fillText(line, x, y - h / 2 + height * (place + 0.8), w - 8);
       });
     }
@@ -225,7 +225,7 @@
       if (seconds === null || seconds === 0) return "";
       const part = box.kind === "entry" ? stage.partOf.get(box.number) : undefined;
       if (part !== undefined && part.main !== box.number) return `in ${stage.op(part.main)}'s time`;
-      const share = stage.times.nodes > 0 ? ` · ${((100 * seconds) / stage.times.nodes).toPrecision(2)} %` : "";
+      const share = stage.times.nodes > 0 ? ` · ${TractView.percent(seconds / stage.times.nodes)}` : "";
       return `${TractView.time(seconds)}${share}`;
     }
 

@@ -154,11 +154,16 @@ const TractView = {};
     return found;
   }
 
+  // A part of a whole, as a percentage.
+  function percent(share) {
+    return `${share >= 0.0995 ? Math.round(100 * share) : Number((100 * share).toPrecision(2))} %`;
+  }
+
   function time(seconds) {
     if (seconds >= 1) return `${seconds.toPrecision(3)} s`;
     if (seconds >= 1e-3) return `${(seconds * 1e3).toPrecision(3)} ms`;
     return `${(seconds * 1e6).toPrecision(3)} µs`;
   }
 
-  Object.assign(TractView, { piece, Stage, differences, time });
+  Object.assign(TractView, { piece, Stage, differences, percent, time });
 })();
