@@ -79,14 +79,13 @@ def _kept(model: TypedModel, node: int, kept: Mapping[int, Any] | None) -> str:
 
     from tract_core.data import DatumType
 
-    value = (kept or {}).get(node)
+    op, value = model.nodes[node].op.name, (kept or {}).get(node)
     if value is None:
-        return model.nodes[node].op.name
-    if not isinstance(value, np.ndarray) or value.dtype.hasobject:
-        return f"{model.nodes[node].op.name}: {type(value).__name__}"
-    array: np.ndarray[Any, Any] = value
-    kind = DatumType.from_numpy(array.dtype).short
-    return f"{model.nodes[node].op.name}: {','.join(map(str, (*array.shape, kind)))}"
+        return op
+    if type(value) is not np.ndarray or np.asarray(value).dtype.hasobject:
+        return f"{op}: {type(value).__name__}"
+    array: np.ndarray[Any, Any] = np.asarray(value)
+    return f"{op}: {','.join(map(str, (*array.shape, DatumType.from_numpy(array.dtype).short)))}"
 
 
 def _interface(graph: Graph[Any, Any]) -> str:

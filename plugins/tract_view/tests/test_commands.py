@@ -159,11 +159,14 @@ def test_the_address_is_in_no_command_line(monkeypatch: pytest.MonkeyPatch) -> N
 def test_no_browser_without_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     import webbrowser
 
-    monkeypatch.setattr(webbrowser, "get", lambda: None)
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.BackgroundBrowser("firefox"))
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
         monkeypatch.delenv(name, raising=False)
     assert not opening.has_browser()
     monkeypatch.setenv("DISPLAY", ":0")
     assert opening.has_browser()
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1")
+    assert not opening.has_browser()
+    monkeypatch.delenv("SSH_CONNECTION")
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser("w3m"))  # it would take the terminal
     assert not opening.has_browser()

@@ -125,10 +125,14 @@ class _Reading:
             tuple((self.numbers[one.node], one.slot, slot) for one, slot in wires if one.node in self.numbers),
             tuple(map(self._fact, node.outlets())),
             tuple(_attributes(node.op)),
-            tuple(self._constant(one, slot) for one, slot in wires if _is_constant(nodes[one.node])),
+            tuple(self._constant(one, slot) for one, slot in wires if _is_constant(nodes[one.node])) or self._own(node),
             (self.path, node.id),
             self.around,
         )
+
+    def _own(self, node: Node[Any, Any]) -> tuple[ReadConstant, ...]:
+        """The value of a node that is a constant itself, as an output of the model may be."""
+        return tuple(self._constant(outlet, 0) for outlet in node.outlets()) if _is_constant(node) else ()
 
     def _fact(self, outlet: OutletId) -> str:
         return short(str(self.model.outlet_fact(outlet)))

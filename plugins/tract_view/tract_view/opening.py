@@ -21,10 +21,9 @@ def has_browser() -> bool:
     import webbrowser
 
     try:
-        webbrowser.get()
+        return type(webbrowser.get()) is not webbrowser.GenericBrowser  # which runs in the terminal
     except webbrowser.Error:
         return False
-    return True
 
 
 @contextmanager

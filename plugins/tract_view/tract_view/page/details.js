@@ -250,7 +250,7 @@
       const inputs = stage.inputs(entry).map((one) => ({ ...one, constant: null }));
       const constants = stage.constants(entry).map((constant) => ({ at: constant.at, constant }));
       for (const one of [...inputs, ...constants].sort((a, b) => a.at - b.at)) {
-        title(root, stage.kind(entry) === "output" ? "which is" : `input ${one.at}`);
+        title(root, { output: "which is", constant: "value" }[stage.kind(entry)] || `input ${one.at}`);
         if (one.constant !== null) {
           this.constant(one.constant);
           continue;
