@@ -217,7 +217,7 @@ def _item_lines(item: Item, entries: Sequence[Entry], tree: Tree) -> tuple[str, 
 
 
 def _group_lines(group: EntryGroup, entries: Sequence[Entry]) -> tuple[str, ...]:
-    nodes = f"{group.count} node{'s' if group.count != 1 else ''}"
+    nodes = f"{group.count} node{'s' if group.count != 1 else ''}" if group.count else "inputs and outputs"
     if group.body >= 0:
         nodes = f"body of {entries[group.body].op}, {nodes}"
     ops = ", ".join(f"{op} ×{count}" if count > 1 else op for op, count in group.ops.most_common(3))
