@@ -17,7 +17,7 @@ SOAK_SECONDS ?= 600
 LOAD_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -176,10 +176,20 @@ index-torch: $(VENV)/.test $(VENV)/.with-torch ## the same for PyTorch, and the 
 	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,. $(addprefix plugins/tract_,onnx nnef llvm cpu ray))
 	@touch $@
 
+# What the site says of the command and of public names is read from all distributions; that of PyTorch is imported without it.
+.venv-site/.ours: .venv-site/.installed $(MANIFESTS)
+	.venv-site/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,$(PROJECTS))
+	.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e $(WITH_TORCH)
+	@touch $@
+
 # KServe's client brings some sixty packages.
 .venv-serve-clients/.ours: .venv-serve-clients/.installed $(MANIFESTS)
 	.venv-serve-clients/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,. $(addprefix plugins/tract_,onnx nnef llvm cpu pulse inferers serve))
 	@touch $@
+
+site: .venv-site/.ours ## make the site of docs/, in .site/html: any warning, as of a link that leads nowhere, is an error
+	.venv-site/bin/python -m sphinx --quiet --fail-on-warning --doctree-dir .site/doctrees docs .site/html $(ARGS)
+	@echo 'to look at it: .site/html/index.html'
 
 bench: $(VENV)/.test .venv-peers/.installed ## measure networks and streams beside other engines, and write docs/performance.md
 	$(BIN)/python bench/bench_pulse.py

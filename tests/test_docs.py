@@ -34,11 +34,14 @@ def name_of(path: Path) -> str:
 
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "docs/inside/*.md", "examples/**/*.md", "plugins/*/*.md", "bench/*.md")
+    for pattern in ("*.md", "docs/*.md", "docs/inside/*.md", "docs/tutorials/*.md", "docs/howto/*.md", "docs/api/*.md", "examples/**/*.md", "plugins/*/*.md", "bench/*.md")
     for path in ROOT.glob(pattern)
 )
 ELSEWHERE = {
-    "docs/plugins.md": "a tutorial, which tests/test_docs_plugins.py follows in an empty folder",
+    **dict.fromkeys(
+        ("docs/plugins.md", "docs/tutorials/write-an-operator-and-a-runtime.md"),
+        "a tutorial, which tests/test_docs_plugins.py follows in an empty folder",
+    ),
     **{name_of(path): "tests/test_docs_inside.py runs them" for path in ROOT.glob("docs/inside/*.md")},
     **{
         name_of(path): "tests/test_example_plugins.py runs them where the examples are installed"

@@ -1,4 +1,4 @@
-"""The tutorial of ``docs/plugins.md``, followed by the letter, and its reference, compared with what there is."""
+"""The tutorials about plugins, followed by the letter, and the reference of ``docs/plugins.md``, compared with what there is."""
 
 from __future__ import annotations
 
@@ -54,8 +54,12 @@ def _pattern_of(word: str) -> str:
     return r"\s*" if not word.strip() else re.escape(word)
 
 
-def test_the_tutorial_works(folder: Path):
-    for language, kind, name, text in BLOCK.findall(TUTORIAL):
+SHORT = (Path(__file__).parents[1] / "docs" / "tutorials" / "write-an-operator-and-a-runtime.md").read_text()
+
+
+@pytest.mark.parametrize("page", [TUTORIAL, SHORT], ids=["plugins", "write-an-operator-and-a-runtime"])
+def test_the_tutorial_works(folder: Path, page: str):
+    for language, kind, name, text in BLOCK.findall(page):
         if kind:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
