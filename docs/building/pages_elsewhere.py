@@ -25,7 +25,7 @@ FOLDERS: Final = {"examples": "examples", "examples/plugins": "examples", "docs"
 def pages() -> Iterator[tuple[Path, str]]:
     """The pages that lie elsewhere, from the root of the repository, and their names in the site."""
     for name in ("README", "CHANGELOG", "CONTRIBUTING"):
-        yield ROOT / f"{name}.md", name.lower()
+        yield ROOT / f"{name}.md", f"project/{name.lower()}"
     for readme in sorted([*ROOT.glob("examples/*/README.md"), *ROOT.glob("examples/plugins/*/README.md")]):
         yield readme, readme.parent.relative_to(ROOT).as_posix()
     for readme in sorted(ROOT.glob("plugins/*/README.md")):
@@ -70,7 +70,7 @@ def leave_to_their_list(app: Sphinx, _: nodes.document) -> None:
 
     The README stands beside the front page, which says the same in short.
     """
-    if app.env.docname.startswith("decisions/0") or app.env.docname == "readme":
+    if app.env.docname.startswith("decisions/0") or app.env.docname == "project/readme":
         app.env.metadata[app.env.docname]["orphan"] = ""
 
 

@@ -22,10 +22,13 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.addnodes import desc, desc_signature, pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.ext.autodoc.mock import mock
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+LOGGER: Final = logging.getLogger(__name__)
 MODULES: Final = (
     *("tract_core", "tract_core.errors", "tract_core.limits", "tract_core.model", "tract_core.plugins"),
     *("tract_core.runtime", "tract_cpu", "tract_gguf", "tract_inferers", "tract_ray", "tract_serve", "tract_torch"),
@@ -135,6 +138,21 @@ def same(module: str, name: str, first: str, value: object) -> Iterator[str]:
     yield ""
 
 
+def missing(environment: BuildEnvironment) -> Iterator[str]:
+    """Public names that no page has."""
+    python, others = environment.domains.python_domain.objects, environment.domains.standard_domain.objects
+    for module in MODULES:
+        for name in names(module, environment.config.autodoc_mock_imports):
+            if f"{module}.{name}" not in python and ("same-name", f"{module}.{name}") not in others:
+                yield f"{module}.{name}"
+
+
+def warn_of_missing(_: Sphinx, environment: BuildEnvironment) -> None:
+    """Once all pages are read."""
+    for name in missing(environment):
+        LOGGER.warning("the public name %s is on no page: docs/api has a page for each module", name)
+
+
 def name_by_import(app: Sphinx, doctree: nodes.document) -> None:
     """Names that two distributions have, as ``Fact`` and ``Runtime``, are those that the module of an entry imports."""
     for described in doctree.findall(desc):
@@ -170,6 +188,7 @@ def _imports(module: str) -> dict[str, str]:
 def setup(app: Sphinx) -> dict[str, Any]:
     """What Sphinx calls."""
     app.add_object_type("same-name", "same-name", objname="other name")  # none of Python's, where one name has one place
+    app.connect("env-check-consistency", warn_of_missing)
     app.connect("doctree-read", name_by_import)
     app.add_directive("public-names", PublicNames)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
