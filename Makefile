@@ -188,7 +188,7 @@ index-torch: $(VENV)/.test $(VENV)/.with-torch ## the same for PyTorch, and the 
 	@touch $@
 
 site: .venv-site/.ours ## make the site of docs/, in .site/html: any warning, as of a link that leads nowhere, is an error
-	.venv-site/bin/python -m sphinx --quiet --fail-on-warning --doctree-dir .site/doctrees docs .site/html $(ARGS)
+	.venv-site/bin/python -m sphinx --quiet --fail-on-warning --jobs auto --doctree-dir .site/doctrees docs .site/html $(ARGS)
 	@echo 'to look at it: .site/html/index.html'
 
 bench: $(VENV)/.test .venv-peers/.installed ## measure networks and streams beside other engines, and write docs/performance.md

@@ -15,6 +15,7 @@ author = "the authors of tract for Python"
 project_copyright = author
 release = tract_core.version()
 language = "en"
+smartquotes = False  # of --set, one is made of two
 
 extensions = [
     "myst_parser",
