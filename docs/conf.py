@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import tract_core  # noqa: E402 (what is beside this file comes before what is installed)
+import tract_core
 
 project = "tract for Python"
 author = "the authors of tract for Python"
@@ -20,6 +20,7 @@ smartquotes = False  # of --set, one is made of two
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx_copybutton",
     "building.command_help",
     "building.page_heads",
     "building.pages_elsewhere",
@@ -48,3 +49,5 @@ html_show_sourcelink = False
 html_additional_pages = {"404": "404.html"}
 html_context = {"front": f"{html_baseurl}index.html"}
 html_theme_options = {"footer_icons": []}
+pygments_dark_style = "github-dark"
+copybutton_prompt_text = "$ "  # lines without it are what was printed

@@ -35,10 +35,11 @@ HEAD: Final = """\
 
 <!-- Written by docs/generate_operators.py: change that, and run it. -->
 
-Models of any format are made of these operators, so this is what a transform, a runtime or a plugin meets. A mark says that there is a row
-for the operator, or for a family that it belongs to. Without one:
+Models of any format are made of these operators, so this is what a transform, a runtime or a plugin meets. A mark says
+that there is a row for the operator, or for a family that it belongs to. Without one:
 
-- under a runtime, it is written out as others, traced from its NumPy meaning, or left to NumPy: `explain()` says which, and why;
+- under a runtime, it is written out as others, traced from its NumPy meaning, or left to NumPy: `explain()` says which,
+  and why;
 - *in pulses*, it streams where its axes allow it, and is refused by name otherwise: `doctor` says which;
 - *to ONNX*, it is refused, all such nodes of a model at once;
 - *to NNEF*, it is written by its fields, in a registry of this project.
@@ -51,7 +52,7 @@ What files may hold, version by version, and on which element types:
 | [NNEF](nnef.md#which-operators-it-uses) | which registries archives use |
 | [PyTorch](torch.md) | operators of `torch.export` |
 | [GGUF](gguf.md#architectures) | architectures |
-| [`cpu`](cpu.md#operators-with-native-code), [`cuda`](cuda.md), [`metal`](metal.md) | which element types are computed where |
+| [`cpu`](cpu.md#operators-with-native-code), [`cuda`](cuda.md), [`metal`](metal.md) | which types are computed where |
 """
 
 
@@ -60,7 +61,10 @@ def operators(registry: Registry) -> list[type[TypedOp]]:
     names = {name for table in (REFERENCE, STATE) for name in registry[table].names()}
     found = {resolve_name(name) for name in names}
     ours = (one for one in found if not one.__module__.startswith("tract_torch."))
-    return sorted((one for one in ours if not one.__name__.startswith("_")), key=lambda one: (one.__name__.lower(), one.__module__))
+    return sorted(
+        (one for one in ours if not one.__name__.startswith("_")),
+        key=lambda one: (one.__name__.lower(), one.__module__),
+    )
 
 
 def cells(registry: Registry, operator: type[TypedOp]) -> Iterator[str]:
@@ -84,7 +88,12 @@ def page() -> str:
         by_module.setdefault(operator.__module__, []).append(operator)
     for module, members in sorted(by_module.items()):
         said = (inspect.getmodule(members[0]).__doc__ or "").split("\n")[0]
-        lines += [f"## `{module}`\n", f"{said}\n", f"| operator | {' | '.join(COLUMNS)} | what |", "|---" * (len(COLUMNS) + 2) + "|"]
+        lines += [
+            f"## `{module}`\n",
+            f"{said}\n",
+            f"| operator | {' | '.join(COLUMNS)} | what |",
+            "|---" * (len(COLUMNS) + 2) + "|",
+        ]
         lines += [f"| `{one.__name__}` | {' | '.join(cells(registry, one))} | {says(one)} |" for one in members]
         lines.append("")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What ``docs/coming-from.md`` puts side by side is run: ours here, theirs where they are installed, each in its own process."""
+"""What ``docs/coming-from.md`` puts side by side is run: ours here, theirs where they are installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ PARTS = {
 }
 SETUP = "import numpy as np; image = np.ones((2, 3, 8, 8), np.float32)"
 OURS = "import tract_core as tract; from tract_core.plugins import default_registry"
-PYTHONS = [Path(sys.executable), *(ROOT / f".venv-{name}" / "bin" / "python" for name in ("peers", "interchange", "archives"))]
+PYTHONS = [
+    Path(sys.executable),
+    *(ROOT / f".venv-{name}" / "bin" / "python" for name in ("peers", "interchange", "archives")),
+]
 """Where packages of others may be."""
 
 CODE = re.compile(r"`([^`]*(?:[(=.]|^import )[^`]*)`")
@@ -54,7 +57,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(python: Path, lines: list[str], folder: Path) -> None:
-    done = subprocess.run([python, "-c", "\n".join(lines)], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [python, "-c", "\n".join(lines)], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, f"{done.stderr}\n{chr(10).join(lines)}"
 
 

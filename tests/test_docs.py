@@ -34,7 +34,17 @@ def name_of(path: Path) -> str:
 
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "docs/inside/*.md", "docs/tutorials/*.md", "docs/howto/*.md", "docs/api/*.md", "examples/**/*.md", "plugins/*/*.md", "bench/*.md")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "docs/inside/*.md",
+        "docs/tutorials/*.md",
+        "docs/howto/*.md",
+        "docs/api/*.md",
+        "examples/**/*.md",
+        "plugins/*/*.md",
+        "bench/*.md",
+    )
     for path in ROOT.glob(pattern)
 )
 ELSEWHERE = {

@@ -1,4 +1,4 @@
-"""The tutorials about plugins, followed by the letter, and the reference of ``docs/plugins.md``, compared with what there is."""
+"""The tutorials about plugins, followed by the letter, and the reference, compared with what there is."""
 
 from __future__ import annotations
 

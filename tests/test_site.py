@@ -71,7 +71,17 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     (docs / "deep" / "lost.md").write_text("# Lost\n\nIn no list of pages.\n")
     (docs / "api" / "tract_cpu.md").write_text("# `tract_cpu`\n\nWithout its names.\n")
     pages = [docs / f"{page}.md" for page in (*BUILT, "mistakes")]
-    command = [PYTHON, "-m", "sphinx", "--fail-on-warning", "--quiet", "--doctree-dir", folder / "trees", docs, folder / "html"]
+    command = [
+        PYTHON,
+        "-m",
+        "sphinx",
+        "--fail-on-warning",
+        "--quiet",
+        "--doctree-dir",
+        folder / "trees",
+        docs,
+        folder / "html",
+    ]
     done = subprocess.run([*command, *pages], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode != 0
     return folder / "html", done.stderr
@@ -80,8 +90,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 MISTAKES = """\
 # Mistakes
 
-A link to [no page](nowhere.md), one to [no heading](pulse.md#nothing-of-this-name), one to [no folder](../examples/nowhere),
-and one to [no file](../examples/digits/nothing.onnx).
+Links to [no page](nowhere.md), [no heading](pulse.md#nothing-of-this-name), [no folder](../examples/nowhere)
+and [no file](../examples/digits/nothing.onnx).
 """
 
 

@@ -21,7 +21,9 @@ def description(page: nodes.document) -> str:
     return ""
 
 
-def add_description(app: Sphinx, name: str, template: str, context: dict[str, Any], page: nodes.document | None) -> None:
+def add_description(
+    app: Sphinx, name: str, template: str, context: dict[str, Any], page: nodes.document | None
+) -> None:
     """Before a page is written."""
     if page is not None and (text := description(page)):
         context["metatags"] += f'<meta name="description" content="{escape(text)}">\n'

@@ -18,7 +18,12 @@ from sphinx.project import Project
 
 ROOT: Final = Path(__file__).parents[2]
 
-FOLDERS: Final = {"examples": "examples", "examples/plugins": "examples", "docs": "index", "docs/decisions": "decisions/README"}
+FOLDERS: Final = {
+    "examples": "examples",
+    "examples/plugins": "examples",
+    "docs": "index",
+    "docs/decisions": "decisions/README",
+}
 """Folders that have no README, and the page that says what is in them."""
 
 

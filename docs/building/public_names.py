@@ -110,14 +110,21 @@ def entry(module: str, name: str, value: object) -> Iterator[str]:
         return
     yield f".. auto{kind(value)}:: {module}.{name}"
     if inspect.isclass(value):
-        yield from ("   :members:", "   :inherited-members: object, int, str, tuple, Exception, BaseException, IntEnum, Enum")
+        yield from (
+            "   :members:",
+            "   :inherited-members: object, int, str, tuple, Exception, BaseException, IntEnum, Enum",
+        )
     yield ""
 
 
 def constant(module: str, name: str, value: object) -> Iterator[str]:
     """A constant or another name of a type, with what is written below it where it is defined."""
     stub = Path(str(import_module(module).__file__)).with_suffix(".pyi")
-    found = re.search(rf"^from ([\w.]+) import (?:\(\n)?\s*{name} as", stub.read_text(), re.MULTILINE) if stub.is_file() else None
+    found = (
+        re.search(rf"^from ([\w.]+) import (?:\(\n)?\s*{name} as", stub.read_text(), re.MULTILINE)
+        if stub.is_file()
+        else None
+    )
     said = ModuleAnalyzer.for_module(found[1] if found else module).find_attr_docs().get(("", name), [])
     yield from (f".. py:data:: {module}.{name}", f"   :value: {shown(value)}", "")
     yield from (f"   {line}" for line in said)
@@ -166,7 +173,9 @@ def name_by_import(app: Sphinx, doctree: nodes.document) -> None:
 @cache
 def _several(mocked: tuple[str, ...]) -> set[str]:
     """Public names that are not one thing."""
-    first = Counter(name for module in MODULES for name in names(module, [*mocked]) if home(module, name, [*mocked]) == module)
+    first = Counter(
+        name for module in MODULES for name in names(module, [*mocked]) if home(module, name, [*mocked]) == module
+    )
     return {name for name, count in first.items() if count > 1}
 
 
@@ -187,7 +196,9 @@ def _imports(module: str) -> dict[str, str]:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """What Sphinx calls."""
-    app.add_object_type("same-name", "same-name", objname="other name")  # none of Python's, where one name has one place
+    app.add_object_type(
+        "same-name", "same-name", objname="other name"
+    )  # none of Python's, where one name has one place
     app.connect("env-check-consistency", warn_of_missing)
     app.connect("doctree-read", name_by_import)
     app.add_directive("public-names", PublicNames)
