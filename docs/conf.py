@@ -26,7 +26,7 @@ extensions = [
     "building.pages_elsewhere",
     "building.public_names",
 ]
-exclude_patterns = ["building", "_templates"]
+exclude_patterns = ["building", "_static", "_templates"]
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["colon_fence"]
@@ -44,6 +44,8 @@ toc_object_entries = False  # names have headings; members would be copied into 
 html_baseurl = os.environ.get("TRACT_SITE_URL", "")
 html_theme = "furo"
 html_title = project
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_additional_pages = {"404": "404.html"}

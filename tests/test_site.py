@@ -25,7 +25,7 @@ def module_of(stub: Path) -> str:
     return ".".join(parts[2:] if parts[0] == "plugins" else parts).removesuffix(".__init__")
 
 
-@pytest.mark.parametrize("module", map(module_of, STUBS))
+@pytest.mark.parametrize("module", [module_of(stub) for stub in STUBS])
 def test_every_list_of_public_names_has_a_page(module: str) -> None:
     """The site itself warns of a name that such a page leaves out, and no warning passes."""
     assert f":::{{public-names}} {module}\n" in (DOCS / "api" / f"{module}.md").read_text()
@@ -55,38 +55,6 @@ BUILT = ("index", "tutorials/run-a-model", "api/tract_ray", "decisions/README")
 """Pages that are written; all are read."""
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A few pages of a site with mistakes, and what was said of these."""
-    if not PYTHON.with_name("sphinx-build").exists():
-        pytest.skip("needs what makes the site: run `make site`")
-    folder = tmp_path_factory.mktemp("site")
-    for path in ROOT.iterdir():
-        if path.name not in ("docs", ".site", ".git"):
-            (folder / path.name).symlink_to(path)
-    docs = folder / "docs"
-    shutil.copytree(DOCS, docs, ignore=shutil.ignore_patterns("__pycache__"))
-    (docs / "mistakes.md").write_text(MISTAKES)
-    (docs / "deep").mkdir()
-    (docs / "deep" / "lost.md").write_text("# Lost\n\nIn no list of pages.\n")
-    (docs / "api" / "tract_cpu.md").write_text("# `tract_cpu`\n\nWithout its names.\n")
-    pages = [docs / f"{page}.md" for page in (*BUILT, "mistakes")]
-    command = [
-        PYTHON,
-        "-m",
-        "sphinx",
-        "--fail-on-warning",
-        "--quiet",
-        "--doctree-dir",
-        folder / "trees",
-        docs,
-        folder / "html",
-    ]
-    done = subprocess.run([*command, *pages], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode != 0
-    return folder / "html", done.stderr
-
-
 MISTAKES = """\
 # Mistakes
 
@@ -94,53 +62,71 @@ Links to [no page](nowhere.md), [no heading](pulse.md#nothing-of-this-name), [no
 and [no file](../examples/digits/nothing.onnx).
 """
 
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        r"mistakes.md:3: WARNING: .*nowhere.md",
-        r"mistakes.md:3: WARNING: .*nothing-of-this-name",
-        r"mistakes.md:3: WARNING: .*examples/nowhere",
-        r"mistakes.md:3: WARNING: .*nothing.onnx",
-        r"lost.md: WARNING: document isn't included in any toctree",
-        r"WARNING: the public name tract_cpu.load_compiled is on no page",
-    ],
+REFUSED = (
+    r"mistakes.md:3: WARNING: .*nowhere.md",
+    r"mistakes.md:3: WARNING: .*nothing-of-this-name",
+    r"mistakes.md:3: WARNING: .*examples/nowhere",
+    r"mistakes.md:3: WARNING: .*nothing.onnx",
+    r"lost.md: WARNING: document isn't included in any toctree",
+    r"WARNING: the public name tract_cpu.load_compiled is on no page",
 )
-def test_mistakes_are_refused(built: tuple[Path, str], said: str) -> None:
-    assert re.search(said, built[1]), built[1]
 
 
-def test_nothing_else_is_refused(built: tuple[Path, str]) -> None:
+def test_a_site_with_mistakes(tmp_path: Path) -> None:
+    """One site for all that there is to see: mistakes are refused, and pages hold what they must."""
+    if not PYTHON.with_name("sphinx-build").exists():
+        pytest.skip("needs what makes the site: run `make site`")
+    html, said = built_with_mistakes(tmp_path)
+    assert [pattern for pattern in REFUSED if not re.search(pattern, said)] == [], said
     known = "mistakes.md|lost.md|public name tract_cpu|the index will be incomplete"
-    assert [line for line in built[1].splitlines() if "WARNING" in line and not re.search(known, line)] == []
+    assert [line for line in said.splitlines() if "WARNING" in line and not re.search(known, line)] == []
+    for page in BUILT:
+        loads_nothing_from_elsewhere(html / f"{page}.html")
+        says_what_it_is((html / f"{page}.html").read_text())
+    links_to_files_lead_to_copies(html)
+    without = (html / "404.html").read_text()
+    assert "No such page" in without
+    assert not re.search(r"src=|<link", without)
 
 
-@pytest.mark.parametrize("page", BUILT)
-def test_a_page_loads_nothing_from_elsewhere(built: tuple[Path, str], page: str) -> None:
-    text = (built[0] / f"{page}.html").read_text()
-    loaded = re.findall(r"<(?:script|img|link|iframe|source)\b[^>]*?(?:src|href)=\"([^\"]+)\"", text)
+def built_with_mistakes(folder: Path) -> tuple[Path, str]:
+    """Where the pages are, and what was said."""
+    for path in ROOT.iterdir():
+        if path.name not in ("docs", ".site", ".git"):
+            (folder / path.name).symlink_to(path)
+    docs, html = folder / "docs", folder / "html"
+    shutil.copytree(DOCS, docs, ignore=shutil.ignore_patterns("__pycache__"))
+    (docs / "mistakes.md").write_text(MISTAKES)
+    (docs / "deep").mkdir()
+    (docs / "deep" / "lost.md").write_text("# Lost\n\nIn no list of pages.\n")
+    (docs / "api" / "tract_cpu.md").write_text("# `tract_cpu`\n\nWithout its names.\n")
+    options = ["--fail-on-warning", "--quiet", "--doctree-dir", folder / "trees"]
+    pages = [docs / f"{page}.md" for page in (*BUILT, "mistakes")]
+    command = [PYTHON, "-m", "sphinx", *options, docs, html, *pages]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode != 0
+    return html, done.stderr
+
+
+def loads_nothing_from_elsewhere(page: Path) -> None:
+    """No script, style, font or picture of another host."""
+    loaded = re.findall(r"<(?:script|img|link|iframe|source)\b[^>]*?(?:src|href)=\"([^\"]+)\"", page.read_text())
     assert len(loaded) > 5
     assert [one for one in loaded if re.match(r"(?:\w+:)?//", one)] == []
-    styles = [(built[0] / page).parent / one.partition("?")[0] for one in loaded if ".css" in one]
+    styles = [page.parent / one.partition("?")[0] for one in loaded if ".css" in one]
     assert len(styles) > 1
     assert not [path for path in styles if re.search(r"url\(\s*['\"]?(?:https?:)?//|@import", path.read_text())]
 
 
-@pytest.mark.parametrize("page", BUILT)
-def test_a_page_says_what_it_is(built: tuple[Path, str], page: str) -> None:
-    text = (built[0] / f"{page}.html").read_text()
+def says_what_it_is(text: str) -> None:
+    """Its title, its description, its language."""
     assert re.search(r"<title>[^<]*tract for Python</title>", text)
     assert re.search(r'<meta name="description" content="[^"]{20,210}">', text)
     assert 'lang="en"' in text
 
 
-def test_links_to_folders_and_files_lead_to_pages_and_copies(built: tuple[Path, str]) -> None:
-    text = (built[0] / "tutorials" / "run-a-model.html").read_text()
+def links_to_files_lead_to_copies(html: Path) -> None:
+    """A page of the site can be read without the repository."""
+    text = (html / "tutorials" / "run-a-model.html").read_text()
     (copy,) = set(re.findall(r'href="\.\./(_downloads/\w+/digits\.onnx)"', text))
-    assert (built[0] / copy).read_bytes() == (ROOT / "examples" / "digits" / "digits.onnx").read_bytes()
-
-
-def test_what_is_not_there_has_a_page_that_needs_no_other_file(built: tuple[Path, str]) -> None:
-    text = (built[0] / "404.html").read_text()
-    assert "No such page" in text
-    assert not re.search(r"src=|<link", text)
+    assert (html / copy).read_bytes() == (ROOT / "examples" / "digits" / "digits.onnx").read_bytes()
