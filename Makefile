@@ -90,7 +90,7 @@ test-networks: $(VENV)/.test $(VENV)/.networks ## export real networks from PyTo
 
 test-torch: $(VENV)/.with-torch ## import modules of PyTorch, operator by operator, and small networks
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(WITH_TORCH)/tests $(ARGS)
-	$(BIN)/python -m pytest -m torch tests/test_docs.py tests/test_docs_inside.py
+	$(BIN)/python -m pytest -m torch tests/test_docs.py tests/test_docs_inside.py tests/test_coming_from.py
 
 test-torch-long: $(VENV)/.with-torch ## the same with fixed and with dynamic sizes, and every element type
 	TRACT_TORCH_ALL=1 $(BIN)/python -m pytest -n $(JOBS) -m 'not networks' $(WITH_TORCH)/tests $(ARGS)
