@@ -130,3 +130,16 @@ def links_to_files_lead_to_copies(html: Path) -> None:
     text = (html / "tutorials" / "run-a-model.html").read_text()
     (copy,) = set(re.findall(r'href="\.\./(_downloads/\w+/digits\.onnx)"', text))
     assert (html / copy).read_bytes() == (ROOT / "examples" / "digits" / "digits.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("page", ["howto/README.md", "examples.md"])
+def test_lists_of_pages_are_whole(page: str) -> None:
+    """On a code host, where nothing else leads to them."""
+    text, folder = (DOCS / page).read_text(), (DOCS / page).parent
+    linked = {(folder / one).resolve() for one in re.findall(r"\]\(([^)#]+)\)", text)}
+    if page == "examples.md":
+        there = {one.parent for one in ROOT.glob("examples/**/README.md")}
+    else:
+        there = {one for one in folder.glob("*.md") if one.name != "README.md"}
+    assert there
+    assert there <= linked
