@@ -1,0 +1,1 @@
+"""What tensors hold while data goes through a model: counted, and made into ranges."""

@@ -1,0 +1,1 @@
+"""The subcommand, and what it prints."""

@@ -1,0 +1,1 @@
+"""What the operators of the core are to quantised tensors, family by family."""

@@ -1,0 +1,16 @@
+"""Parts of tensors."""
+
+from __future__ import annotations
+
+from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.slice import Slice
+from tract_core.plugins.tables import Rows
+from tract_quantize.registry import ROLES, Moves, Role
+
+ROWS = Rows()
+
+
+@ROWS.row(ROLES, Slice)
+def slice_(op: Slice, model: TypedModel, node: TypedNode) -> Role | None:
+    """Some of the elements"""
+    return Moves()
