@@ -21,6 +21,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_onnx.writing.elements import code_of, value_info
+from tract_onnx.writing.quantized import Quantized
 from tract_onnx.writing.sizes import Sizes
 from tract_onnx.writing.spelling import Spelling
 from tract_onnx.writing.table import ONNX_WRITE
@@ -87,7 +88,7 @@ class GraphWriter:
         self._all_nodes()
         inputs = [value_info(self._names[outlet], model.outlet_fact(outlet)) for outlet in model.inputs]
         outputs = [value_info(name, model.outlet_fact(outlet)) for outlet, name in self._outputs()]
-        nodes = _needed(self._nodes, [one.name for one in outputs])
+        nodes = _needed(self._with_quantized([one.name for one in outputs]), [one.name for one in outputs])
         read = {name for node in nodes for name in _read_by(node)} | {one.name for one in outputs}
         self.held = {name: value for name, value in self.held.items() if name in read}
         return helper.make_graph(nodes, "model", inputs, outputs)
@@ -251,6 +252,16 @@ class GraphWriter:
                 _rename(one.output, name, wanted)
             maker.name, self._makers[wanted] = wanted, maker
         self.bind(outlet, wanted)
+
+    def _with_quantized(self, outputs: Sequence[str]) -> list[onnx.NodeProto]:
+        """All nodes, with quantised products as other engines know them."""
+        if not any(node.op_type == "DequantizeLinear" for node in self._nodes):
+            return self._nodes
+        ranks = {name: self.model.outlet_fact(outlet).rank for outlet, name in self._names.items()}
+        return Quantized(self._nodes, self.held, ranks, self._held_like, self.free, outputs).arranged()
+
+    def _held_like(self, wanted: str, value: Constant) -> str:
+        return self._held(value, wanted)
 
     def _name(self, outlet: OutletId) -> str:
         """The name of a tensor; a constant is held from now on."""

@@ -1,0 +1,237 @@
+"""Quantised products as engines know them: what is known stands as integers right in front of what multiplies it.
+
+Engines compute in integers where they see DequantizeLinear, a product, and QuantizeLinear, with nothing between. The rows of
+single operators cannot see to that: they arrange weights behind what dequantises them, and add a bias as numbers. So the
+nodes are looked at once more when all are there:
+
+- what only arranges the axes of dequantised weights is done to their integers;
+- a bias in whole steps of the sums becomes integers of 32 bits, with these steps;
+- a product of matrices with such a bias behind it is Gemm;
+- data whose axes are arranged behind what dequantises it is rounded once more to the very same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from tract_core.data import Constant
+
+Array = np.ndarray[Any, Any]
+Hold = Callable[[str, Constant], str]
+
+_MOVERS: Final = frozenset({"Transpose", "Reshape", "Unsqueeze", "Squeeze", "Flatten"})
+_PRODUCTS: Final = frozenset({"Conv", "Gemm", "MatMul"})
+
+_CLOSE: Final = 2.0**-22
+"""A bias is in whole steps where f32 holds no more of the difference."""
+
+_LARGEST: Final = 2**31 - 1
+
+
+class Quantized:
+    """The nodes of a graph, in order, while they are looked at.
+
+    ``held``: tensors that are there, by name; ``ranks``: of tensors; ``hold``: keeps one more, by a name like the given
+    one, and returns its name; ``free``: a name like the given one that nothing has; ``outputs``: names that stay.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        held: Mapping[str, Constant],
+        ranks: Mapping[str, int],
+        hold: Hold,
+        free: Callable[[str], str],
+        outputs: Sequence[str],
+    ) -> None:
+        self._nodes, self._held, self._ranks, self._hold, self._free = list(nodes), held, ranks, hold, free
+        self._made = {name: node for node in self._nodes for name in node.output}
+        self._readers: dict[str, int] = dict.fromkeys(outputs, 1)
+        for name in (name for node in self._nodes for name in node.input):
+            self._readers[name] = self._readers.get(name, 0) + 1
+
+    def arranged(self) -> list[onnx.NodeProto]:
+        """The nodes as they are to be written. Those that nothing reads any more are among them."""
+        found = list[onnx.NodeProto]()
+        for node in self._nodes:
+            change = _CHANGES.get(node.op_type)
+            found.append((None if change is None else change(self, node)) or node)
+            self._made.update(dict.fromkeys(found[-1].output, found[-1]))
+        return [one for node in found for one in (*self._in_front_of(node), node)]
+
+    def _in_front_of(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """What is added in front of a product, which reads it."""
+        if node.op_type not in _PRODUCTS:
+            return []
+        return [*self._bytes_again(node), *self._bias_in_steps(node)]
+
+    def dequantizer(self, name: str) -> onnx.NodeProto | None:
+        """The node that makes numbers of integers, where a tensor consists of those, however its axes are arranged."""
+        node = self._made.get(name)
+        while node is not None and node.op_type in _MOVERS:
+            node = self._made.get(node.input[0])
+        return node if node is not None and node.op_type == "DequantizeLinear" else None
+
+    def array(self, name: str) -> Array | None:
+        """A tensor that is there."""
+        value = self._held.get(name)
+        return None if value is None else value.array
+
+    def weights(self, name: str) -> tuple[onnx.NodeProto, list[Array]] | None:
+        """What dequantises integers that are there, and these, their scales, and zero points."""
+        node = self._made.get(name)
+        node = node if node is not None and node.op_type == "DequantizeLinear" else None
+        arrays = [] if node is None else [self.array(one) for one in node.input]
+        found = [one for one in arrays if one is not None]
+        return None if node is None or len(found) < len(arrays) or len(found) != 3 else (node, found)
+
+    # --- what arranges axes ---
+
+    def in_front(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
+        """Transpose(DequantizeLinear(integers)) -> DequantizeLinear(transposed integers), and so for other axes."""
+        found = self.weights(node.input[0])
+        change = None if found is None else self._change_of(node)
+        if found is None or change is None:
+            return None
+        before, arrays = found
+        axis, block = (_attribute(before, name, default) for name, default in (("axis", 1), ("block_size", 0)))
+        moved = _moved(change, arrays, axis, bool(block))
+        if moved is None:
+            return None
+        parts, axis = moved
+        given = [self._hold(name, Constant(one)) for name, one in zip(before.input, parts, strict=True)]
+        told = {"axis": axis, **({"block_size": block} if block else {})}
+        return helper.make_node("DequantizeLinear", given, [*node.output], name=node.name, **told)
+
+    def _change_of(self, node: onnx.NodeProto) -> Callable[[Array], Array] | None:
+        """What a node does to the axes of a tensor that is there."""
+        if node.op_type == "Transpose":
+            order = _attribute(node, "perm", None)
+            return lambda x: x.transpose(order)
+        axes = self.array(node.input[1]) if len(node.input) > 1 else None
+        if axes is None:
+            return None
+        numbers = tuple(int(one) for one in axes)
+        if node.op_type == "Reshape":
+            return None if _attribute(node, "allowzero", 0) or 0 in numbers else lambda x: x.reshape(numbers)
+        return (lambda x: np.expand_dims(x, numbers)) if node.op_type == "Unsqueeze" else lambda x: x.squeeze(numbers)
+
+    # --- biases ---
+
+    def as_gemm(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
+        """Add(MatMul(dequantised x, dequantised weights), bias in whole steps) -> Gemm"""
+        for product, bias in (node.input, reversed(node.input)):
+            made, known = self._made.get(product), self.array(bias)
+            if made is None or made.op_type != "MatMul" or known is None or self._readers[product] != 1:
+                continue
+            if self._ranks.get(made.input[0]) != 2 or self._ranks.get(node.output[0]) != 2:
+                continue
+            flat = known.reshape(-1)
+            steps = self._steps(made.input[0], made.input[1], 1)
+            if steps is None or known.shape[-1:] != flat.shape or _whole(flat, steps) is None:
+                continue
+            given = [*made.input, self._hold(bias, Constant(flat))]
+            return helper.make_node("Gemm", given, [*node.output], name=node.name)
+        return None
+
+    def _bytes_again(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """Reshape(DequantizeLinear(x)) in front of a product -> DequantizeLinear(QuantizeLinear(the same))"""
+        name = node.input[0]
+        before, direct = self.dequantizer(name), self._made.get(name)
+        if before is None or direct is before or self.weights(node.input[1]) is None or not self._is_plain(before):
+            return []
+        stored, numbers = (self._free(f"{name}.{label}") for label in ("quantized", "dequantized"))
+        parameters = before.input[1:]
+        node.input[0] = numbers
+        made = [
+            helper.make_node("QuantizeLinear", [name, *parameters], [stored], name=stored),
+            helper.make_node("DequantizeLinear", [stored, *parameters], [numbers], name=numbers),
+        ]
+        self._made.update({stored: made[0], numbers: made[1]})
+        return made
+
+    def _is_plain(self, node: onnx.NodeProto) -> bool:
+        """Whether there is one scale that is known, of such a size that rounding gives the same bytes again."""
+        scale = self.array(node.input[1])
+        known = len(node.input) == 3 and self.array(node.input[2]) is not None
+        return known and scale is not None and scale.size == 1 and 2.0**-100 < float(scale.reshape(-1)[0]) < 2.0**100
+
+    def _bias_in_steps(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """What makes the bias of a product of integers; the node reads it from now on."""
+        bias = self.array(node.input[2]) if len(node.input) == 3 else None
+        if bias is None:
+            return []
+        outputs = 0 if node.op_type == "Conv" else 1 - _attribute(node, "transB", 0)
+        steps = self._steps(node.input[0], node.input[1], outputs)
+        whole = None if steps is None else _whole(bias, steps)
+        if steps is None or whole is None:
+            return []
+        name = node.input[2]
+        scale = np.broadcast_to(steps, bias.shape).astype(np.float32)
+        given = [self._hold(f"{name}.{label}", Constant(one)) for label, one in (("integers", whole), ("steps", scale))]
+        node.input[2] = self._free(f"{name}.numbers")
+        return [helper.make_node("DequantizeLinear", given, [node.input[2]], name=node.input[2], axis=0)]
+
+    def _steps(self, data: str, weights: str, outputs: int) -> Array | None:
+        """The steps of sums of products: of data with one scale, and weights with one, or one for each output."""
+        first, second = self.dequantizer(data), self.weights(weights)
+        scale = None if first is None else self.array(first.input[1])
+        if scale is None or scale.size != 1 or scale.dtype != np.float32 or second is None:
+            return None
+        node, (_, steps, _) = second
+        if _attribute(node, "block_size", 0) or (steps.size > 1 and _attribute(node, "axis", 1) != outputs):
+            return None
+        return scale.reshape(-1) * steps.reshape(-1)
+
+
+_CHANGES: Final[Mapping[str, Callable[[Quantized, onnx.NodeProto], onnx.NodeProto | None]]] = {
+    **dict.fromkeys(("Transpose", "Reshape", "Unsqueeze", "Squeeze"), Quantized.in_front),
+    "Add": Quantized.as_gemm,
+}
+
+
+def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
+    """An attribute of a node."""
+    found = [one for one in node.attribute if one.name == name]
+    return helper.get_attribute_value(found[0]) if found else default
+
+
+def _whole(bias: Array, steps: Array) -> Array | None:
+    """A bias as integers of 32 bits, where it consists of whole steps that fit."""
+    if bias.dtype != np.float32 or bias.ndim != 1 or not bias.any() or not (np.isfinite(steps).all() and steps.all()):
+        return None
+    wide = steps.astype(np.float64)
+    whole = np.rint(bias / wide)
+    close = np.abs(whole * wide - bias) <= np.abs(bias) * _CLOSE
+    fits = np.abs(whole) <= _LARGEST
+    return whole.astype(np.int32) if close.all() and fits.all() else None
+
+
+def _moved(
+    change: Callable[[Array], Array], arrays: Sequence[Array], axis: int, in_blocks: bool
+) -> tuple[list[Array], int] | None:
+    """Integers, scales and zero points with other axes, and the axis along which scales vary then."""
+    integers, scale, zero = arrays
+    if not scale.ndim or scale.size == 1:
+        return [change(integers), scale, zero], 0
+    axis %= integers.ndim
+    places = np.arange(integers.shape[axis]).reshape([-1 if one == axis else 1 for one in range(integers.ndim)])
+    found = change(np.broadcast_to(places, integers.shape))
+    along = [one for one in range(found.ndim) if _varies_along(found, one)]
+    if found.shape.count(1) == found.ndim or len(along) != 1 or found.shape[along[0]] != integers.shape[axis]:
+        return None
+    if not in_blocks:
+        return [change(integers), scale, zero], along[0]
+    if found.ndim != integers.ndim or sorted(found.shape) != sorted(integers.shape):
+        return None  # blocks are along an axis that stays among others
+    return [change(one) for one in arrays], along[0]
+
+
+def _varies_along(places: Array, axis: int) -> bool:
+    """Whether positions along an axis are those of scales."""
+    return places.shape[axis] > 1 and bool((np.diff(places, axis=axis) != 0).any())
