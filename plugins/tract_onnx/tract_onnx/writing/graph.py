@@ -257,8 +257,8 @@ class GraphWriter:
         """All nodes, with quantised products as other engines know them."""
         if not any(node.op_type == "DequantizeLinear" for node in self._nodes):
             return self._nodes
-        ranks = {name: self.model.outlet_fact(outlet).rank for outlet, name in self._names.items()}
-        return Quantized(self._nodes, self.held, ranks, self._held_like, self.free, outputs).arranged()
+        facts = {name: self.model.outlet_fact(outlet) for outlet, name in self._names.items()}
+        return Quantized(self._nodes, self.held, facts, self._held_like, self.free, outputs).arranged()
 
     def _held_like(self, wanted: str, value: Constant) -> str:
         return self._held(value, wanted)

@@ -7,12 +7,14 @@ nodes are looked at once more when all are there:
 - what only arranges the axes of dequantised weights is done to their integers;
 - a bias in whole steps of the sums becomes integers of 32 bits, with these steps;
 - a product of matrices with such a bias behind it is Gemm;
+- a sum over all places, times one by their number, is GlobalAveragePool;
 - data whose axes are arranged behind what dequantises it is rounded once more to the very same bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +22,7 @@ import onnx
 from onnx import helper
 
 from tract_core.data import Constant
+from tract_core.model.fact import TypedFact
 
 Array = np.ndarray[Any, Any]
 Hold = Callable[[str, Constant], str]
@@ -36,7 +39,7 @@ _LARGEST: Final = 2**31 - 1
 class Quantized:
     """The nodes of a graph, in order, while they are looked at.
 
-    ``held``: tensors that are there, by name; ``ranks``: of tensors; ``hold``: keeps one more, by a name like the given
+    ``held``: tensors that are there, by name; ``facts``: of tensors of the model; ``hold``: keeps one more, by a name like the given
     one, and returns its name; ``free``: a name like the given one that nothing has; ``outputs``: names that stay.
     """
 
@@ -44,12 +47,12 @@ class Quantized:
         self,
         nodes: Sequence[onnx.NodeProto],
         held: Mapping[str, Constant],
-        ranks: Mapping[str, int],
+        facts: Mapping[str, TypedFact],
         hold: Hold,
         free: Callable[[str], str],
         outputs: Sequence[str],
     ) -> None:
-        self._nodes, self._held, self._ranks, self._hold, self._free = list(nodes), held, ranks, hold, free
+        self._nodes, self._held, self._facts, self._hold, self._free = list(nodes), held, facts, hold, free
         self._made = {name: node for node in self._nodes for name in node.output}
         self._readers: dict[str, int] = dict.fromkeys(outputs, 1)
         for name in (name for node in self._nodes for name in node.input):
@@ -121,6 +124,30 @@ class Quantized:
             return None if _attribute(node, "allowzero", 0) or 0 in numbers else lambda x: x.reshape(numbers)
         return (lambda x: np.expand_dims(x, numbers)) if node.op_type == "Unsqueeze" else lambda x: x.squeeze(numbers)
 
+    # --- means ---
+
+    def as_mean(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
+        """Mul(ReduceSum(dequantised x) over all places, one by how many there are) -> GlobalAveragePool"""
+        for sums, factor in (node.input, reversed(node.input)):
+            made, known = self._made.get(sums), self.array(factor)
+            if made is None or made.op_type != "ReduceSum" or known is None or known.size != 1 or len(made.input) != 2:
+                continue
+            fact, axes = self._fact_before(made.input[0]), self.array(made.input[1])
+            if fact is None or axes is None or not _attribute(made, "keepdims", 1) or fact.rank < 3:
+                continue
+            places = fact.shape[2:]
+            if sorted(int(axis) % fact.rank for axis in axes) != [*range(2, fact.rank)]:
+                continue
+            count = prod(size for size in places if isinstance(size, int))
+            if all(isinstance(size, int) for size in places) and known.reshape(-1)[0] == np.float32(1 / max(count, 1)):
+                return helper.make_node("GlobalAveragePool", [made.input[0]], [*node.output], name=node.name)
+        return None
+
+    def _fact_before(self, name: str) -> TypedFact | None:
+        """What is known of a tensor that is dequantised at once."""
+        direct = self._made.get(name)
+        return self._facts.get(name) if direct is not None and direct.op_type == "DequantizeLinear" else None
+
     # --- biases ---
 
     def as_gemm(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
@@ -129,7 +156,8 @@ class Quantized:
             made, known = self._made.get(product), self.array(bias)
             if made is None or made.op_type != "MatMul" or known is None or self._readers[product] != 1:
                 continue
-            if self._ranks.get(made.input[0]) != 2 or self._ranks.get(node.output[0]) != 2:
+            weights, result = self.weights(made.input[1]), self._facts.get(node.output[0])
+            if weights is None or weights[1][0].ndim != 2 or result is None or result.rank != 2:
                 continue
             flat = known.reshape(-1)
             steps = self._steps(made.input[0], made.input[1], 1)
@@ -192,6 +220,7 @@ class Quantized:
 _CHANGES: Final[Mapping[str, Callable[[Quantized, onnx.NodeProto], onnx.NodeProto | None]]] = {
     **dict.fromkeys(("Transpose", "Reshape", "Unsqueeze", "Squeeze"), Quantized.in_front),
     "Add": Quantized.as_gemm,
+    "Mul": Quantized.as_mean,
 }
 
 

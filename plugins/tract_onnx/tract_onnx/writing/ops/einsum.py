@@ -58,14 +58,17 @@ def _pointwise(op: EinSum, node: Spelling, inputs: list[str]) -> str | None:
     out = op.axes.outputs[0]
     if len(op.axes.inputs) != 2 or not node.fact().datum_type.is_float():
         return None
-    for slot, (kernel, data) in enumerate((op.axes.inputs, op.axes.inputs[::-1])):
+    for slot, (term, data) in enumerate((op.axes.inputs, op.axes.inputs[::-1])):
+        shape = node.fact(slot).shape
+        own = [axis for axis, name in enumerate(term) if is_one(shape[axis]) and name not in data + out]
+        kernel = "".join(name for axis, name in enumerate(term) if axis not in own)
         if len(kernel) != 2 or len(data) < 3 or len(set(data)) < len(data):
             continue
         summed = data[1]
         order = {kernel: [0, 1], kernel[::-1]: [1, 0]}.get(f"{out[1]}{summed}") if len(out) == len(data) else None
         if order is None or summed in out or out != data[0] + out[1] + data[2:] or out[1] in data:
             continue
-        weights = node.transposed(inputs[slot], order)
+        weights = node.transposed(node.without_axes(inputs[slot], own), order)
         places = list(range(2, len(data)))
         return node.add("Conv", inputs[1 - slot], node.with_axes(weights, places), kernel_shape=[1] * len(places))
     return None
