@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -13,14 +13,14 @@ from tract_core.errors import TransformError
 from tract_core.model.graph import InletId, OutletId
 from tract_core.model.translate import empty_twin, translate
 from tract_core.model.typed import TypedModel, TypedNode
-from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
-from tract_core.ops.wiring import wire_one
+from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.keys import Array
 from tract_quantize.calibration.ranges import Calibration
 from tract_quantize.naming import check_not_quantized, chosen
 from tract_quantize.plan import Plan, bias_of, make_plan, products_of
 from tract_quantize.registry import Bound, Product, role_of
-from tract_quantize.steps import Steps, by_channel, least_scale, rounded_bias
+from tract_quantize.steps import Steps, Weights, by_channel, least_scale, rounded_bias
+from tract_quantize.transforms.rounding import end, wire_bytes, wire_sources, wire_weights
 
 BITS = (7, 8)
 
@@ -42,16 +42,17 @@ class QuantizeStatic:
         Raises TransformError for a model that is quantised already, or has no product, InputError for names that no
         product has, and for ranges of another model.
         """
-        return _Rewriting(model, self.plan(model), self.bits).rewritten()
+        return _Rewriting(model, self.rounding(model)).rewritten()
 
-    def plan(self, model: TypedModel) -> Plan:
-        """What `apply` is going to do. Raises as that does."""
+    def rounding(self, model: TypedModel) -> StaticRounding:
+        """What `apply` is going to round. Raises as that does."""
         if self.bits not in BITS:
             raise TransformError(f"{self.name}: 'bits' is {self.bits}, wanted 7 or 8")
         check_not_quantized(model, self.name)
         found = self.ranges if isinstance(self.ranges, Calibration) else Calibration.load(self.ranges)
         names = [node.name for node, _ in products_of(model)]
-        return make_plan(model, _StepsByName(model, found), chosen(self.exclude, names))
+        plan = make_plan(model, _StepsByName(model, found), chosen(self.exclude, names))
+        return StaticRounding(model, plan, self.bits)
 
 
 class _StepsByName:
@@ -71,11 +72,45 @@ class _StepsByName:
         return Steps.of(self.found.ranges[name])
 
 
+class StaticRounding:
+    """What a plan rounds."""
+
+    def __init__(self, model: TypedModel, plan: Plan, bits: int) -> None:
+        self._model, self.plan, self._bits = model, plan, bits
+
+    @property
+    def products(self) -> Mapping[int, Product]:
+        """Those of the plan."""
+        return self.plan.products
+
+    @property
+    def left(self) -> Mapping[str, str]:
+        """What stays in floats, by name, with the reason."""
+        return self.plan.left
+
+    def weights(self, result: TypedModel, node: TypedNode, product: Product) -> OutletId:
+        """As integers of 7 or 8 bits, with a scale for each channel."""
+        name = self._model.outlet_name(node.inputs[product.weights])
+        return wire_weights(result, name, self.integers(node, product), DequantizeLinear(DatumType.F32, product.channel))
+
+    def integers(self, node: TypedNode, product: Product) -> Weights:
+        """The weights of a product, in steps in which its bias fits 32 bits."""
+        array = self._model.constant(node.inputs[product.weights])
+        assert array is not None  # the plan looked
+        bias, scale = bias_of(self._model, node, product), self.plan.points[node.inputs[product.data]].scale
+        floor = 0.0 if bias is None else _of_channels(least_scale(bias[2], scale), array.shape[product.channel])
+        return by_channel(array, product.channel, self._bits, floor)
+
+    def data(self, result: TypedModel, outlet: OutletId, placed: OutletId) -> OutletId:
+        """As bytes."""
+        return wire_bytes(result, self._model.outlet_name(outlet), placed, self.plan.points[outlet])
+
+
 class _Rewriting:
     """The model while it is wired anew."""
 
-    def __init__(self, model: TypedModel, plan: Plan, bits: int) -> None:
-        self.model, self.plan, self.bits = model, plan, bits
+    def __init__(self, model: TypedModel, rounding: StaticRounding) -> None:
+        self.model, self.plan, self.rounding = model, rounding.plan, rounding
         self.result = empty_twin(model)
         self._place: dict[OutletId, OutletId] = {}
         self._numbers: dict[OutletId, OutletId] = {}
@@ -84,15 +119,9 @@ class _Rewriting:
 
     def rewritten(self) -> TypedModel:
         """The other model."""
-        model = self.model
-        for outlet in model.inputs:
-            self._place[outlet] = self.result.add_source(model.outlet_name(outlet), model.outlet_fact(outlet))
-        translate(model, self._place, self._wire)
-        self.result.set_outputs([self._place[outlet] for outlet in model.outputs])
-        for outlet in model.outputs:
-            self.result.outlet_labels[self._place[outlet]] = model.outlet_name(outlet)
-        self.result.prune()
-        return self.result
+        self._place.update(wire_sources(self.model, self.result))
+        translate(self.model, self._place, self._wire)
+        return end(self.model, self.result, self._place)
 
     def _wire(self, node: TypedNode, inputs: list[OutletId]) -> Sequence[OutletId]:
         for slot, outlet in enumerate(node.inputs):
@@ -100,7 +129,8 @@ class _Rewriting:
                 inputs[slot] = self._numbers_of(outlet)
         product = self.plan.products.get(node.id)
         if product is not None:
-            inputs[product.weights] = self._weights(node, product)
+            inputs[product.weights] = self.rounding.weights(self.result, node, product)
+            self._note_bias(node, product)
         for slot in range(len(inputs)):
             inputs[slot] = self._biases.get((node.id, slot), inputs[slot])
         return self.result.wire_node(node.name, node.op, inputs)
@@ -108,13 +138,8 @@ class _Rewriting:
     def _numbers_of(self, outlet: OutletId) -> OutletId:
         """A tensor that was rounded to bytes, as numbers."""
         if outlet not in self._numbers:
-            steps, name = self.plan.points[outlet], self.model.outlet_name(outlet)
             before = self._place[self._before_bounds(outlet)]
-            scale = self.result.add_const(f"{name}.scale", np.array(steps.scale, np.float32))
-            zero = self.result.add_const(f"{name}.zero", np.array(steps.zero, np.uint8))
-            quantize, numbers = QuantizeLinear(DatumType.U8), DequantizeLinear(DatumType.F32)
-            stored = wire_one(self.result, f"{name}.quantized", quantize, before, scale, zero)
-            self._numbers[outlet] = wire_one(self.result, f"{name}.dequantized", numbers, stored, scale, zero)
+            self._numbers[outlet] = self.rounding.data(self.result, outlet, before)
         return self._numbers[outlet]
 
     def _before_bounds(self, outlet: OutletId) -> OutletId:
@@ -128,29 +153,18 @@ class _Rewriting:
             outlet = node.inputs[role.data]
         return outlet
 
-    def _weights(self, node: TypedNode, product: Product) -> OutletId:
-        """The weights of a product as integers, and what makes numbers of them. Notes its bias, in whole steps."""
-        array = self.model.constant(node.inputs[product.weights])
-        assert array is not None  # the plan looked
-        scale = self.plan.points[node.inputs[product.data]].scale
-        bias = bias_of(self.model, node, product)
-        floor = 0.0 if bias is None else _of_channels(least_scale(bias[2], scale), array.shape[product.channel])
-        found = by_channel(array, product.channel, self.bits, floor)
-        if bias is not None:
-            reader, slot, values = bias
-            steps = found.scale.astype(np.float64) * scale
-            rank = self.model.outlet_fact(OutletId(node.id)).rank
-            along = steps if values.ndim < 2 else steps.reshape([-1 if axis == product.output else 1 for axis in range(rank)])
-            rounded = rounded_bias(values, along) if values.any() else values
-            self._biases[reader.id, slot] = self.result.add_const(f"{node.name}.bias", rounded)
-        name = self.model.outlet_name(node.inputs[product.weights])
-        integers = self.result.add_const(f"{name}.integers", found.integers)
-        parameters = [
-            self.result.add_const(f"{name}.scales", found.scale),
-            self.result.add_const(f"{name}.zeros", np.zeros(found.scale.shape, np.int8)),
-        ]
-        op = DequantizeLinear(DatumType.F32, product.channel)
-        return wire_one(self.result, f"{name}.numbers", op, integers, *parameters)
+    def _note_bias(self, node: TypedNode, product: Product) -> None:
+        """Let the bias of a product be in whole steps of its sums, which engines want."""
+        found = bias_of(self.model, node, product)
+        if found is None or not found[2].any():
+            return
+        reader, slot, values = found
+        steps = self.rounding.integers(node, product).scale.astype(np.float64)
+        steps *= self.plan.points[node.inputs[product.data]].scale
+        rank = self.model.outlet_fact(OutletId(node.id)).rank
+        axes = [-1 if axis == product.output else 1 for axis in range(rank)]
+        rounded = rounded_bias(values, steps if values.ndim < 2 else steps.reshape(axes))
+        self._biases[reader.id, slot] = self.result.add_const(f"{node.name}.bias", rounded)
 
 
 def _of_channels(floor: Array, channels: int) -> Array:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-import numpy as np
-
-from tract_core.data import Constant, DatumType
+from tract_core.data import DatumType
 from tract_core.errors import TransformError
 from tract_core.model.graph import OutletId
 from tract_core.model.translate import empty_twin, translate
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.quantize import DequantizeLinear
-from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import Array
 from tract_quantize.naming import check_not_quantized, chosen
 from tract_quantize.plan import products_of
 from tract_quantize.registry import Product
 from tract_quantize.steps import Weights, by_channel, in_blocks
+from tract_quantize.transforms.rounding import end, wire_sources, wire_weights
 
 BITS: Final = (4, 8)
 
@@ -43,15 +41,19 @@ class QuantizeWeights:
         Raises TransformError for parameters that make no sense and for a model that is quantised already, InputError for
         names that no product has.
         """
+        return _Rewriting(model, self.rounding(model)).rewritten()
+
+    def rounding(self, model: TypedModel) -> WeightRounding:
+        """What `apply` is going to round. Raises as that does."""
         self._check()
         check_not_quantized(model, self.name)
-        return _Rewriting(model, self, self.products(model)).rewritten()
-
-    def products(self, model: TypedModel) -> dict[int, Product]:
-        """The nodes whose weights become integers, by their ids. Raises InputError for names that no product has."""
         found = list(products_of(model))
         excluded = chosen(self.exclude, [node.name for node, _ in found])
-        return {node.id: role for node, role in found if node.name not in excluded and self._is_worth_it(model, node, role)}
+        left = dict.fromkeys(sorted(excluded), "it is excluded")
+        small = [node.name for node, role in found if not self._is_worth_it(model, node, role)]
+        left.update(dict.fromkeys(small, f"it has fewer than {self.elements} weights"))
+        kept = {node.id: role for node, role in found if node.name not in left}
+        return WeightRounding(model, kept, left, self.bits, self.block)
 
     def _is_worth_it(self, model: TypedModel, node: TypedNode, role: Product) -> bool:
         weights = model.constant(node.inputs[role.weights])
@@ -64,49 +66,63 @@ class QuantizeWeights:
             raise TransformError(f"{self.name}: 'block' is {self.block}, wanted a power of two, from 16 on")
 
 
-class _Rewriting:
-    """The model while it is wired anew."""
+class WeightRounding:
+    """What becomes integers."""
 
-    def __init__(self, model: TypedModel, how: QuantizeWeights, products: dict[int, Product]) -> None:
-        self.model, self.how, self.products = model, how, products
-        self.result = empty_twin(model)
-        self._made: dict[tuple[OutletId, int | None, int], OutletId] = {}
+    def __init__(
+        self, model: TypedModel, products: Mapping[int, Product], left: Mapping[str, str], bits: int, block: int
+    ) -> None:
+        self._model, self._products, self._left, self._bits, self._block = model, products, left, bits, block
 
-    def rewritten(self) -> TypedModel:
-        """The other model."""
-        model, result = self.model, self.result
-        place = {
-            outlet: result.add_source(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in model.inputs
-        }
-        translate(model, place, self._wire)
-        result.set_outputs([place[outlet] for outlet in model.outputs])
-        for outlet in model.outputs:
-            result.outlet_labels[place[outlet]] = model.outlet_name(outlet)
-        result.prune()
-        return result
+    @property
+    def products(self) -> Mapping[int, Product]:
+        """The nodes whose weights become integers, by their ids."""
+        return self._products
 
-    def _wire(self, node: TypedNode, inputs: list[OutletId]) -> Sequence[OutletId]:
-        product = self.products.get(node.id)
-        if product is not None:
-            outlet = node.inputs[product.weights]
-            key = outlet, product.summed, product.channel
-            if key not in self._made:
-                self._made[key] = self._numbers(outlet, product)
-            inputs[product.weights] = self._made[key]
-        return self.result.wire_node(node.name, node.op, inputs)
+    @property
+    def left(self) -> Mapping[str, str]:
+        """What stays in floats, by name, with the reason."""
+        return self._left
 
-    def _numbers(self, outlet: OutletId, product: Product) -> OutletId:
+    def weights(self, result: TypedModel, node: TypedNode, product: Product) -> OutletId:
         """Weights as integers, and what makes numbers of them."""
-        array, name = self.model.constant(outlet), self.model.outlet_name(outlet)
+        outlet = node.inputs[product.weights]
+        array = self._model.constant(outlet)
         assert array is not None  # who chose the products looked
         found, op = self._rounded(array, product)
-        zeros = np.zeros(found.scale.shape, found.integers.dtype)
-        parts = {"integers": found.integers, "scales": found.scale, "zeros": zeros}
-        inputs = [self.result.add_const(f"{name}.{label}", Constant(one)) for label, one in parts.items()]
-        return wire_one(self.result, f"{name}.numbers", op, *inputs)
+        return wire_weights(result, self._model.outlet_name(outlet), found, op)
+
+    def data(self, result: TypedModel, outlet: OutletId, placed: OutletId) -> OutletId:
+        """As it is."""
+        return placed
 
     def _rounded(self, array: Array, product: Product) -> tuple[Weights, DequantizeLinear]:
         if product.summed is None or array.ndim != 2:
             return by_channel(array, product.channel, 8), DequantizeLinear(DatumType.F32, product.channel)
-        found = in_blocks(array, product.summed, self.how.bits, self.how.block)
-        return found, DequantizeLinear(DatumType.F32, product.summed, self.how.block)
+        found = in_blocks(array, product.summed, self._bits, self._block)
+        return found, DequantizeLinear(DatumType.F32, product.summed, self._block)
+
+
+class _Rewriting:
+    """The model while it is wired anew."""
+
+    def __init__(self, model: TypedModel, rounding: WeightRounding) -> None:
+        self.model, self.rounding = model, rounding
+        self.result = empty_twin(model)
+        self._made: dict[tuple[OutletId, Product], OutletId] = {}
+        """Weights that several products share are rounded once."""
+
+    def rewritten(self) -> TypedModel:
+        """The other model."""
+        place = wire_sources(self.model, self.result)
+        translate(self.model, place, self._wire)
+        return end(self.model, self.result, place)
+
+    def _wire(self, node: TypedNode, inputs: list[OutletId]) -> Sequence[OutletId]:
+        product = self.rounding.products.get(node.id)
+        if product is not None:
+            key = node.inputs[product.weights], product
+            if key not in self._made:
+                self._made[key] = self.rounding.weights(self.result, node, product)
+            inputs[product.weights] = self._made[key]
+        return self.result.wire_node(node.name, node.op, inputs)

@@ -1,0 +1,143 @@
+"""What the subcommand prints: errors, the nodes that lose most, what stays in floats, and what was tried."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tract_core.api.display import size
+from tract_core.cli.printing.printed import Column, PrintedTable
+from tract_core.frozen import frozen
+from tract_quantize.errors import OutputError
+from tract_quantize.losses import NodeLoss
+from tract_quantize.quantizing import Quantized, Trial
+from tract_quantize.transforms.static import QuantizeStatic
+
+if TYPE_CHECKING:
+    from tract_core.cli.printing.console import Console
+    from tract_core.cli.request import Request
+    from tract_core.plugins.descriptor import Format
+
+
+@frozen
+class Report:
+    """Everything that is reported. ``output``, ``bytes``: the file that was written, if any.
+
+    ``how``: the way it was quantised, in words; ``samples``: with how many turns. The rest is as `Quantized` has it.
+    """
+
+    model: str
+    how: str
+    samples: int
+    output: str | None
+    bytes: int | None
+    errors: Sequence[OutputError]
+    losses: Sequence[NodeLoss]
+    left: Mapping[str, str]
+    remarks: Sequence[str]
+    trials: Sequence[Trial]
+
+    @staticmethod
+    def of(
+        request: Request,
+        found: Quantized,
+        trials: Sequence[Trial],
+        target: tuple[Path, Format] | None,
+        samples: int,
+    ) -> Report:
+        """The report on what came out."""
+        place = None if target is None else target[0]
+        return Report(
+            str(request.model),
+            _how(found),
+            samples,
+            None if place is None else str(place),
+            place.stat().st_size if place is not None and place.is_file() else None,
+            found.errors,
+            found.losses,
+            found.left,
+            found.remarks,
+            trials,
+        )
+
+
+def _how(found: Quantized) -> str:
+    transform = found.transform
+    if not isinstance(transform, QuantizeStatic):
+        return f"weights of {transform.bits} bits, in blocks of {transform.block}"
+    method = "given ranges" if isinstance(transform.ranges, str) else transform.ranges.method
+    return f"data of 8 bits, weights of {transform.bits}, by {method}"
+
+
+def print_report(request: Request, report: Report, flags: Mapping[str, Any]) -> None:
+    """For people, or as JSON."""
+    if flags["as_json"]:
+        click.echo(json.dumps(_finite(asdict(report)), indent=1))
+        return
+    console = request.console
+    total = len(report.losses) + len(report.left)
+    console.line((report.model, "bold"), f": {len(report.losses)} of {total} products quantised, {report.how}")
+    for remark in report.remarks:
+        console.line(remark)
+    _print_errors(console, report)
+    _print_losses(console, report, flags["top"])
+    _print_left(console, report)
+    if report.trials:
+        _print_trials(console, report.trials)
+    if report.output is not None:
+        told = f", {size(report.bytes)}" if report.bytes is not None else ""
+        console.line("written to ", (report.output, "bold"), told, ", read again, and compared")
+
+
+def _finite(told: Any) -> Any:
+    """Data without numbers that JSON has no words for."""
+    if isinstance(told, float):
+        return told if isfinite(told) else None
+    if isinstance(told, dict):
+        return {key: _finite(one) for key, one in told.items()}
+    return [_finite(one) for one in told] if isinstance(told, (list, tuple)) else told
+
+
+def _print_errors(console: Console, report: Report) -> None:
+    table = PrintedTable(
+        (Column("output"), Column("error", right=True), Column("largest", right=True), Column("same first", right=True))
+    )
+    for one in report.errors:
+        agreement = "" if one.agreement is None else f"{one.agreement:.2%}"
+        table.add(one.name, f"{one.error:.3g}", f"{one.largest:.3g}", agreement)
+    samples = "1 sample" if report.samples == 1 else f"{report.samples} samples"
+    console.line(f"error, of {samples}:")
+    console.table(table)
+
+
+def _print_losses(console: Console, report: Report, top: int) -> None:
+    if not top or not report.losses:
+        return
+    table = PrintedTable((Column("node"), Column("operator"), Column("weights", right=True), Column("loss", right=True)))
+    for one in report.losses[:top]:
+        table.add(one.name, one.operator, f"{one.weights:,}", f"{one.loss:.3g}")
+    more = f", {top} of {len(report.losses)}" if top < len(report.losses) else ""
+    console.line(f"what loses most, each by itself{more}:")
+    console.table(table)
+
+
+def _print_left(console: Console, report: Report) -> None:
+    if not report.left:
+        return
+    table = PrintedTable((Column("in floats"), Column("why")))
+    for name, why in report.left.items():
+        table.add(name, why)
+    console.table(table)
+
+
+def _print_trials(console: Console, trials: Sequence[Trial]) -> None:
+    table = PrintedTable((Column("tried"), Column("error", right=True), Column("ms", right=True), Column("quantised", right=True)))
+    for one in trials:
+        table.add(one.name, f"{one.error:.3g}", f"{one.seconds * 1e3:.3g}", str(one.quantized))
+    console.table(table)
