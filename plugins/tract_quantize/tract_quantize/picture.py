@@ -6,20 +6,21 @@ from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10
 from typing import Final
 
-from tract_core.drawing.ink import DARK, FAINT, FONT, STROKE, width_of, xml
+from tract_core.drawing.ink import DARK, FAINT, FONT, STROKE, xml
 from tract_core.frozen import frozen
 from tract_quantize.quantizing import Trial
 
-WIDTH: Final = 760
+WIDTH: Final = 860
 HEIGHT: Final = 460
 LEFT: Final = 70
-RIGHT: Final = 190
+RIGHT: Final = 370
 TOP: Final = 44
 BOTTOM: Final = 54
 """Pixels: of the picture, and around the part in which points are."""
 
 LETTERS: Final = 11.0
-LINE: Final = 13.0
+LINE: Final = 21.0
+"""Pixels: of letters, and from one line beside the points to the next."""
 LEAST: Final = 1e-7
 """Errors below it are drawn there."""
 
@@ -44,8 +45,9 @@ def svg_of_trials(title: str, trials: Sequence[Trial]) -> str:
     """The picture. Trials whose error is 0, as the model in floats, stand on a line of their own below the others."""
     times, errors = _scale_of_times(trials), _scale_of_errors(trials)
     parts = [*_frame(title), *_time_ticks(times), *_error_ticks(errors), *_points(trials, times, errors)]
+    height = max(HEIGHT, TOP + (len(trials) + 1) * LINE)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" '
         f'font-family="{FONT}" font-size="{LETTERS:g}" role="img"><title>{xml(title)}</title>'
         f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>\n'
     )
@@ -95,29 +97,26 @@ def _error_ticks(errors: _Scale) -> Iterator[str]:
 
 
 def _points(trials: Sequence[Trial], times: _Scale, errors: _Scale) -> Iterator[str]:
-    """The points, each with its name beside it, where nothing is written yet."""
-    taken: list[tuple[float, float, float]] = []
-    for trial in sorted(trials, key=lambda one: -one.error):
+    """The points, numbered; beside them, what each number stands for."""
+    for number, trial in enumerate(trials, start=1):
         x = times.at(trial.seconds)
         y = errors.at(log10(max(trial.error, LEAST))) if trial.error else errors.start
         colour = _COLOURS.get(trial.name.split(" ", 1)[0], _COLOURS["static"])
         told = f"{trial.name}: error {trial.error:.3g}, {trial.seconds * 1e3:.3g} ms, {trial.quantized} nodes quantised"
-        label_y = _free_place(taken, x + 8, y + 4, width_of(trial.name, LETTERS))
-        yield f'<g><title>{xml(told)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}" fill-opacity="0.85"/>'
-        if abs(label_y - y - 4) > 1:
-            yield f'<path d="M{x:.1f} {y:.1f}L{x + 7:.1f} {label_y - 4:.1f}" stroke="{colour}" stroke-width="0.6"/>'
-        yield f"{_text(x + 8, label_y, trial.name, colour)}</g>"
+        yield f"<g><title>{xml(told)}</title>{_marker(x, y, number, colour)}</g>"
+        row = TOP + 8 + (number - 1) * LINE
+        yield _marker(WIDTH - RIGHT + 24, row, number, colour)
+        yield _text(WIDTH - RIGHT + 38, row + 4, trial.name, DARK)
+        yield _text(WIDTH - 78, row + 4, f"{trial.error:.2g}", FAINT, anchor="end")
+        yield _text(WIDTH - 16, row + 4, f"{trial.seconds * 1e3:.3g} ms", FAINT, anchor="end")
 
 
-def _free_place(taken: list[tuple[float, float, float]], x: float, y: float, width: float) -> float:
-    """The height nearest to ``y`` at which a label is beside no other one; it is taken from now on."""
-    for away in (sign * step * LINE for step in range(40) for sign in (1, -1)):
-        height = y + away
-        beside = any(abs(height - other) < LINE and x < end and start < x + width for start, end, other in taken)
-        if TOP - 4 <= height <= HEIGHT - BOTTOM + 4 and not beside:
-            taken.append((x, x + width, height))
-            return height
-    return y
+def _marker(x: float, y: float, number: int, colour: str) -> str:
+    """A disc with a number."""
+    return (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="8" fill="{colour}" fill-opacity="0.9" stroke="#ffffff"/>'
+        f"{_text(x, y + 3.2, str(number), '#ffffff', anchor='middle', size=9, weight=600)}"
+    )
 
 
 def _text(x: float, y: float, text: str, colour: str, *, anchor: str = "start", size: float = LETTERS, weight: int = 400) -> str:
