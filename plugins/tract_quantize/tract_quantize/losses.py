@@ -50,7 +50,12 @@ def losses_of(
             total[0] += float(sums[2 * place].sum())
             total[1] += float(sums[2 * place + 1].sum())
     found = [twins.loss(node, *total) for node, total in zip(twins.products, totals, strict=True)]
-    return sorted(found, key=lambda one: (-one.loss, one.name))
+    return in_order(found)
+
+
+def in_order(losses: Sequence[NodeLoss]) -> list[NodeLoss]:
+    """The largest first, those that are no number before them."""
+    return sorted(losses, key=lambda one: (one.loss == one.loss, -one.loss, one.name))
 
 
 class _Twins:

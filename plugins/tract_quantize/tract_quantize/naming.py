@@ -31,6 +31,11 @@ def chosen(patterns: Sequence[str], names: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+def exact(name: str) -> str:
+    """A pattern that this name alone fits."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
 def check_not_quantized(model: TypedModel, what: str) -> None:
     """Raises TransformError for a model that computes with rounded tensors already."""
     rounded = [node.name for node in model.live_nodes() if _is_rounded(node.op)]

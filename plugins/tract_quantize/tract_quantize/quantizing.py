@@ -27,14 +27,16 @@ from tract_quantize.calibration.calibrating import (
 )
 from tract_quantize.calibration.ranges import Calibration
 from tract_quantize.errors import OutputError, errors_of, worst
-from tract_quantize.losses import NodeLoss, losses_of
-from tract_quantize.plan import products_of
+from tract_quantize.losses import NodeLoss, in_order, losses_of
+from tract_quantize.naming import exact
 from tract_quantize.samples import Samples
 from tract_quantize.transforms.static import QuantizeStatic
 from tract_quantize.transforms.weights import QuantizeWeights
 
 if TYPE_CHECKING:
     from tract_core.api.model import Model
+
+COSTS: Final = "it costs too much"
 
 LONG_ENOUGH: Final = 0.3
 """Seconds of runs that a time is the median of."""
@@ -49,6 +51,8 @@ class Settings:
     ``method``: of calibration, as `calibrate` has it, and ``percentile`` of it. ``bits``: of weights beside bytes of data, 7
     or 8. ``weights_only``: the bits of weights, 8 or 4, where data stays in floats, in blocks of ``block``. ``exclude``:
     names of nodes that stay in floats, with ``*`` and ``?``. ``max_error``: the error of an output that is allowed.
+    ``by_output``: whether the loss of a node is what it alone, quantised, costs the outputs: one model for each node.
+    It always is where there is a ``max_error``.
     """
 
     method: str = "minmax"
@@ -58,6 +62,12 @@ class Settings:
     block: int = 32
     exclude: Sequence[str] = ()
     max_error: float | None = None
+    by_output: bool = False
+
+    @property
+    def at_outputs(self) -> bool:
+        """Whether losses are measured at the outputs."""
+        return self.by_output or self.max_error is not None
 
 
 @frozen
@@ -65,8 +75,7 @@ class Quantized:
     """What came out.
 
     ``model``: the quantised one; ``transform``: what made it. ``errors``: of its outputs. ``losses``: of its products,
-    those that lose most first, measured one by one. ``left``: products that stay in floats, with the reason. ``remarks``:
-    what else there is to say.
+    those that lose most first, also of those that stay in floats for that. ``left``: what stays in floats, with the reason.
     """
 
     model: TypedModel
@@ -74,7 +83,6 @@ class Quantized:
     errors: Sequence[OutputError]
     losses: Sequence[NodeLoss]
     left: Mapping[str, str]
-    remarks: Sequence[str]
 
     @property
     def error(self) -> float:
@@ -133,35 +141,47 @@ class Quantizing:
         """What each product loses by itself."""
         return losses_of(self.model, transform.rounding(self.model), self.samples, self._prepare, self._say)
 
+    def costs(self, transform: Transform) -> list[NodeLoss]:
+        """What each product costs the outputs where it alone is quantised: the error, with a model for each."""
+        rounding = transform.rounding(self.model)
+        nodes = [self.model.nodes[node_id] for node_id in rounding.products]
+        found: list[NodeLoss] = []
+        for place, node in enumerate(nodes):
+            self._say(f"measuring what nodes cost, {place + 1} of {len(nodes)}")
+            others = [exact(one.name) for one in nodes if one is not node]
+            alone = apply_transform(self.model, replace(transform, exclude=(*transform.exclude, *others)))
+            error = worst(errors_of(self.model, (self._plan, self._prepare(alone)), self.samples))
+            weights = self.model.constant(node.inputs[rounding.products[node.id].weights])
+            found.append(NodeLoss(node.name, node.op.name, 0 if weights is None else weights.size, error))
+        return in_order(found)
+
     def quantized(self, settings: Settings) -> Quantized:
         """Quantise, and leave in floats what loses most, until the error is one that is allowed."""
         transform = self.transform(settings)
-        losses = self.losses(transform)
+        losses = self.costs(transform) if settings.at_outputs else self.losses(transform)
         if not losses:
             raise InputError("no product is left to quantise", hint="exclude fewer nodes, or look at what stays in floats")
         found = self._of(transform, losses)
         if settings.max_error is None or found.error <= settings.max_error:
             return found
-        return self._within(settings, transform, losses)
+        return self._within(settings.max_error, transform, losses)
 
-    def _of(self, transform: Transform, losses: Sequence[NodeLoss], remarks: Sequence[str] = ()) -> Quantized:
+    def _of(self, transform: Transform, losses: Sequence[NodeLoss], floats: Sequence[str] = ()) -> Quantized:
+        """What the transform makes. ``floats``: names of nodes that stay in floats for the sake of the error."""
         self._say("quantising")
-        made = apply_transform(self.model, transform)
+        excluded = (*transform.exclude, *map(exact, floats))
+        made = apply_transform(self.model, replace(transform, exclude=excluded))
         errors = errors_of(self.model, (self._plan, self._prepare(made)), self.samples, self._say)
-        left = _left(self.model, transform)
-        kept = [one for one in losses if one.name not in left]
-        return Quantized(made, transform, errors, kept, left, remarks)
+        left = {**transform.rounding(self.model).left, **dict.fromkeys(floats, COSTS)}
+        return Quantized(made, replace(transform, exclude=excluded), errors, losses, left)
 
-    def _within(self, settings: Settings, transform: Transform, losses: Sequence[NodeLoss]) -> Quantized:
+    def _within(self, allowed: float, transform: Transform, losses: Sequence[NodeLoss]) -> Quantized:
         """With the fewest nodes in floats, of those that lose most, that keep the error below what is allowed."""
-        allowed = settings.max_error
-        assert allowed is not None  # the caller looked
         tried: dict[int, Quantized] = {}
 
         def fits(count: int) -> bool:
-            names = [one.name for one in losses[:count]]
             self._say(f"trying with {count} of {len(losses)} nodes in floats")
-            tried[count] = self._of(replace(transform, exclude=(*settings.exclude, *names)), losses, _of_floats(losses, names, allowed))
+            tried[count] = self._of(transform, losses, [one.name for one in losses[:count]])
             return tried[count].error <= allowed
 
         count = fewest(fits, len(losses) - 1)
@@ -210,19 +230,3 @@ def fewest(fits: Callable[[int], bool], most: int) -> int | None:
         else:
             below = middle
     return count
-
-
-def _of_floats(losses: Sequence[NodeLoss], names: Sequence[str], allowed: float) -> list[str]:
-    return [f"{len(names)} of {len(losses)} products, those that lose most, stay in floats for an error of {allowed:g}"]
-
-
-def _left(model: TypedModel, transform: Transform) -> dict[str, str]:
-    """The products that stay in floats."""
-    rounding = transform.rounding(model)
-    found = dict(rounding.left)
-    there = {model.nodes[node_id].name for node_id in rounding.products}
-    for node, _ in products_of(model):
-        if node.name not in there:
-            found.setdefault(node.name, "it is excluded")
-    return found
-

@@ -79,6 +79,12 @@ _METHODS: Final = ("minmax", "percentile", "entropy", "mse")
     metavar="E",
     help="Leave nodes that lose most in floats until the error of each output is at most E.",
 )
+@flag(
+    _REPORT,
+    "--by-output",
+    is_flag=True,
+    help="Of each node, what it alone costs the outputs, not what it loses itself: a model for each, so slower.",
+)
 @flag(_REPORT, "--top", type=click.IntRange(0), default=10, show_default=True, metavar="N", help="Nodes to name.")
 @flag(
     _REPORT,

@@ -16,7 +16,7 @@ from tract_core.cli.printing.printed import Column, PrintedTable
 from tract_core.frozen import frozen
 from tract_quantize.errors import OutputError
 from tract_quantize.losses import NodeLoss
-from tract_quantize.quantizing import Quantized, Trial
+from tract_quantize.quantizing import Quantized, Settings, Trial
 from tract_quantize.transforms.static import QuantizeStatic
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 class Report:
     """Everything that is reported. ``output``, ``bytes``: the file that was written, if any.
 
-    ``how``: the way it was quantised, in words; ``samples``: with how many turns. The rest is as `Quantized` has it.
+    ``how``: the way it was quantised, in words; ``samples``: with how many turns. ``measured_at``: where losses were
+    measured: ``node`` or ``output``. The rest is as `Quantized` has it.
     """
 
     model: str
@@ -38,15 +39,16 @@ class Report:
     output: str | None
     bytes: int | None
     errors: Sequence[OutputError]
+    measured_at: str
     losses: Sequence[NodeLoss]
     left: Mapping[str, str]
-    remarks: Sequence[str]
     trials: Sequence[Trial]
 
     @staticmethod
     def of(
         request: Request,
         found: Quantized,
+        settings: Settings,
         trials: Sequence[Trial],
         target: tuple[Path, Format] | None,
         samples: int,
@@ -60,9 +62,9 @@ class Report:
             None if place is None else str(place),
             place.stat().st_size if place is not None and place.is_file() else None,
             found.errors,
+            "output" if settings.at_outputs else "node",
             found.losses,
             found.left,
-            found.remarks,
             trials,
         )
 
@@ -81,10 +83,10 @@ def print_report(request: Request, report: Report, flags: Mapping[str, Any]) -> 
         click.echo(json.dumps(_finite(asdict(report)), indent=1))
         return
     console = request.console
-    total = len(report.losses) + len(report.left)
-    console.line((report.model, "bold"), f": {len(report.losses)} of {total} products quantised, {report.how}")
-    for remark in report.remarks:
-        console.line(remark)
+    names = {one.name for one in report.losses} | report.left.keys()
+    console.line(
+        (report.model, "bold"), f": {len(names) - len(report.left)} of {len(names)} nodes quantised, {report.how}"
+    )
     _print_errors(console, report)
     _print_losses(console, report, flags["top"])
     _print_left(console, report)
@@ -119,11 +121,13 @@ def _print_errors(console: Console, report: Report) -> None:
 def _print_losses(console: Console, report: Report, top: int) -> None:
     if not top or not report.losses:
         return
-    table = PrintedTable((Column("node"), Column("operator"), Column("weights", right=True), Column("loss", right=True)))
+    table = PrintedTable((Column("node"), Column("operator"), Column("weights", right=True), Column("loss", right=True), Column("")))
     for one in report.losses[:top]:
-        table.add(one.name, one.operator, f"{one.weights:,}", f"{one.loss:.3g}")
+        state = "in floats" if one.name in report.left else ""
+        table.add(one.name, one.operator, f"{one.weights:,}", f"{one.loss:.3g}", state)
     more = f", {top} of {len(report.losses)}" if top < len(report.losses) else ""
-    console.line(f"what loses most, each by itself{more}:")
+    told = "what costs the outputs most, each alone" if report.measured_at == "output" else "what loses most, each by itself"
+    console.line(f"{told}{more}:")
     console.table(table)
 
 

@@ -18,6 +18,7 @@ from tract_core.plugins import default_registry
 from tract_core.saving import tried_first, whole_file
 from tract_quantize.cli.report import Report, print_report
 from tract_quantize.errors import errors_of, worst
+from tract_quantize.naming import exact
 from tract_quantize.picture import svg_of_trials
 from tract_quantize.quantizing import Quantized, Quantizing, Settings, Transform, Trial
 from tract_quantize.samples import Samples, random_samples, samples_in
@@ -49,7 +50,7 @@ def run(request: Request, flags: Mapping[str, Any]) -> None:
             file.write(svg_of_trials(title, trials).encode())
     if flags["save_ranges"]:
         _save_ranges(found.transform, flags["save_ranges"])
-    print_report(request, Report.of(request, found, trials, target, len(samples)), flags)
+    print_report(request, Report.of(request, found, settings, trials, target, len(samples)), flags)
 
 
 def _target(flags: Mapping[str, Any]) -> tuple[Path, Format] | None:
@@ -70,6 +71,7 @@ def _settings(flags: Mapping[str, Any]) -> Settings:
         block=flags["block"],
         exclude=tuple(flags["exclude"]),
         max_error=flags["max_error"],
+        by_output=flags["by_output"],
     )
 
 
@@ -128,7 +130,7 @@ def _trials(quantizing: Quantizing, found: Quantized, settings: Settings) -> Seq
         )
     count = 1
     while count < len(found.losses):
-        names = [one.name for one in found.losses[:count]]
+        names = [exact(one.name) for one in found.losses[:count]]
         more = Settings(settings.method, settings.percentile, settings.bits, exclude=(*exclude, *names))
         tries[f"mixed {settings.method}, {count} in floats"] = quantizing.transform(more)
         count *= 2
