@@ -150,6 +150,25 @@ class Quantized:
 
     # --- biases ---
 
+    def summed(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
+        """A bias behind a product of matrices, as engines want it."""
+        return self.as_gemm(node) or self.as_difference(node)
+
+    def as_difference(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
+        """Add(MatMul(x, weights in blocks), bias) -> Sub of the negated bias, where it would become Gemm
+
+        ONNX Runtime multiplies weights in blocks where they are read by MatMul, and makes Gemm of the two before.
+        """
+        for product, bias in (node.input, reversed(node.input)):
+            made, known, result = self._made.get(product), self.array(bias), self._facts.get(node.output[0])
+            if made is None or made.op_type != "MatMul" or known is None or result is None or result.rank != 2:
+                continue
+            weights = self.weights(made.input[1])
+            if weights is not None and _attribute(weights[0], "block_size", 0) and known.dtype == np.float32:
+                negated = self._hold(bias, Constant(-known))
+                return helper.make_node("Sub", [product, negated], [*node.output], name=node.name)
+        return None
+
     def as_gemm(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
         """Add(MatMul(dequantised x, dequantised weights), bias in whole steps) -> Gemm"""
         for product, bias in (node.input, reversed(node.input)):
@@ -219,7 +238,7 @@ class Quantized:
 
 _CHANGES: Final[Mapping[str, Callable[[Quantized, onnx.NodeProto], onnx.NodeProto | None]]] = {
     **dict.fromkeys(("Transpose", "Reshape", "Unsqueeze", "Squeeze"), Quantized.in_front),
-    "Add": Quantized.as_gemm,
+    "Add": Quantized.summed,
     "Mul": Quantized.as_mean,
 }
 

@@ -18,8 +18,12 @@ from tract_quantize.calibration.histogram import BINS, Histogram
 Ends = tuple[float, float]
 Method = Callable[[Histogram], Ends]
 
-LEVELS: Final = 128
-"""Levels of one sign that `entropy` compares with, as TensorRT's method has it."""
+LEVELS: Final = 256
+"""Of bytes, which `entropy` compares with: half of them for magnitudes of two signs, all for those of one."""
+
+ALIKE: Final = 1.5
+"""Of ends whose divergences differ by no more than this factor, `entropy` takes the widest: where some numbers occur very
+often, as blank paper has them, the smallest divergence is one of chance, and cuts off what matters."""
 
 _CANDIDATES: Final = np.linspace(0.2, 1.0, 81)
 """Parts of the range that `mse` tries."""
@@ -39,13 +43,15 @@ def percentile(counts: Histogram, percent: float) -> Ends:
 
 
 def entropy(counts: Histogram) -> Ends:
-    """The magnitude up to which the distribution loses the least information by 128 levels (Migacz, GTC 2017)."""
+    """The magnitude up to which the distribution loses the least information in bytes (Migacz, GTC 2017)."""
     both = (counts.negative + counts.positive).astype(np.float64)
+    levels = LEVELS // 2 if counts.negative.any() and counts.positive.any() else LEVELS
     last = int(np.flatnonzero(both)[-1]) + 1
     step = max(1, last // 256)
-    ends = [*range(LEVELS, last, step), last]
-    losses = [_divergence(both[:last], end) for end in ends]
-    reach = ends[int(np.argmin(losses))] * counts.limit / BINS
+    ends = [*range(levels, last, step), last]
+    losses = [_divergence(both[:last], end, levels) for end in ends]
+    widest = max(end for end, loss in zip(ends, losses, strict=True) if loss <= ALIKE * min(losses))
+    reach = widest * counts.limit / BINS
     return _within(counts, reach, reach)
 
 
@@ -75,11 +81,11 @@ def _within(counts: Histogram, below: float, above: float) -> Ends:
     return max(counts.low, -below), min(counts.high, above)
 
 
-def _divergence(counts: Array, end: int) -> float:
-    """The Kullback-Leibler divergence of what ``end`` bins in 128 levels tell from the distribution, cut off there."""
+def _divergence(counts: Array, end: int, levels: int) -> float:
+    """The Kullback-Leibler divergence of what ``end`` bins in so many levels tell from the distribution, cut off there."""
     kept = counts[:end].copy()
     kept[-1] += counts[end:].sum()
-    edges = np.linspace(0, end, LEVELS + 1).astype(np.int64)[:-1]
+    edges = np.linspace(0, end, levels + 1).astype(np.int64)[:-1]
     taken = kept > 0
     sums = np.add.reduceat(counts[:end], edges)
     several = np.maximum(np.add.reduceat(taken.astype(np.float64), edges), 1)
