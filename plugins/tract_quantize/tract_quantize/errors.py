@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, sqrt
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from tract_core.plugins.keys import Array
 from tract_core.runtime.protocol import Plan
 from tract_quantize.calibration.calibrating import Say, print_nothing, turns_of
 from tract_quantize.samples import Samples
+
+
+SCORES: Final = (2, 3)
+"""Tensors of so many axes are taken for scores: for each row, or for each place of each row."""
 
 
 @frozen
@@ -65,7 +70,7 @@ class _Tally:
         self._difference += float((difference**2).sum())
         self._whole += float((one**2).sum())
         self._largest = max(self._largest, float(np.nan_to_num(difference, nan=inf, posinf=inf).max()))
-        if wanted.dtype.kind == "f" and wanted.ndim > 1 and wanted.shape[-1] > 1:
+        if wanted.dtype.kind == "f" and wanted.ndim in SCORES and wanted.shape[-1] > 1:
             same = wanted.argmax(axis=-1) == found.argmax(axis=-1)
             self._same += int(same.sum())
             self._places += same.size

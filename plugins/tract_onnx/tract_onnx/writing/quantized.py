@@ -127,8 +127,8 @@ class Quantized:
     # --- means ---
 
     def as_mean(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
-        """Mul(ReduceSum(dequantised x) over all places, one by how many there are) -> GlobalAveragePool"""
-        for sums, factor in (node.input, reversed(node.input)):
+        """ReduceSum(dequantised x) over all places, times one by how many there are, or divided -> GlobalAveragePool"""
+        for sums, factor in (node.input, reversed(node.input))[: 1 if node.op_type == "Div" else 2]:
             made, known = self._made.get(sums), self.array(factor)
             if made is None or made.op_type != "ReduceSum" or known is None or known.size != 1 or len(made.input) != 2:
                 continue
@@ -139,7 +139,8 @@ class Quantized:
             if sorted(int(axis) % fact.rank for axis in axes) != [*range(2, fact.rank)]:
                 continue
             count = prod(size for size in places if isinstance(size, int))
-            if all(isinstance(size, int) for size in places) and known.reshape(-1)[0] == np.float32(1 / max(count, 1)):
+            wanted = np.float32(count if node.op_type == "Div" else 1 / max(count, 1))
+            if all(isinstance(size, int) for size in places) and known.reshape(-1)[0] == wanted:
                 return helper.make_node("GlobalAveragePool", [made.input[0]], [*node.output], name=node.name)
         return None
 
@@ -239,7 +240,7 @@ class Quantized:
 _CHANGES: Final[Mapping[str, Callable[[Quantized, onnx.NodeProto], onnx.NodeProto | None]]] = {
     **dict.fromkeys(("Transpose", "Reshape", "Unsqueeze", "Squeeze"), Quantized.in_front),
     "Add": Quantized.summed,
-    "Mul": Quantized.as_mean,
+    **dict.fromkeys(("Mul", "Div"), Quantized.as_mean),
 }
 
 

@@ -22,8 +22,11 @@ LEVELS: Final = 256
 """Of bytes, which `entropy` compares with: half of them for magnitudes of two signs, all for those of one."""
 
 ALIKE: Final = 1.5
-"""Of ends whose divergences differ by no more than this factor, `entropy` takes the widest: where some numbers occur very
-often, as blank paper has them, the smallest divergence is one of chance, and cuts off what matters."""
+"""Of ends whose divergences differ by no more than this factor, `entropy` takes the widest."""
+
+PEAK: Final = 4.0
+"""So many times as often as its neighbours a number may occur. What blank paper becomes occurs more often, and would say
+more about the divergence than all the rest."""
 
 _CANDIDATES: Final = np.linspace(0.2, 1.0, 81)
 """Parts of the range that `mse` tries."""
@@ -44,7 +47,7 @@ def percentile(counts: Histogram, percent: float) -> Ends:
 
 def entropy(counts: Histogram) -> Ends:
     """The magnitude up to which the distribution loses the least information in bytes (Migacz, GTC 2017)."""
-    both = (counts.negative + counts.positive).astype(np.float64)
+    both = _without_peaks((counts.negative + counts.positive).astype(np.float64))
     levels = LEVELS // 2 if counts.negative.any() and counts.positive.any() else LEVELS
     last = int(np.flatnonzero(both)[-1]) + 1
     step = max(1, last // 256)
@@ -79,6 +82,13 @@ def _beyond(counts: Array, outside: float) -> int:
 def _within(counts: Histogram, below: float, above: float) -> Ends:
     """From ``-below`` to ``above``, as far as anything occurred there."""
     return max(counts.low, -below), min(counts.high, above)
+
+
+def _without_peaks(counts: Array) -> Array:
+    """Counts, each of them bounded by those of the two bins on either side."""
+    padded = np.pad(counts, 2)
+    beside = np.max([padded[shift : shift + len(counts)] for shift in (0, 1, 3, 4)], axis=0)
+    return np.where(beside > 0, np.minimum(counts, PEAK * beside), counts)
 
 
 def _divergence(counts: Array, end: int, levels: int) -> float:
