@@ -77,6 +77,8 @@ class StaticRounding:
 
     def __init__(self, model: TypedModel, plan: Plan, bits: int) -> None:
         self._model, self.plan, self._bits = model, plan, bits
+        self._found: dict[int, Weights] = {}
+        """Of nodes, by their ids, what was computed once."""
 
     @property
     def products(self) -> Mapping[int, Product]:
@@ -95,6 +97,11 @@ class StaticRounding:
 
     def integers(self, node: TypedNode, product: Product) -> Weights:
         """The weights of a product, in steps in which its bias fits 32 bits."""
+        if node.id not in self._found:
+            self._found[node.id] = self._integers(node, product)
+        return self._found[node.id]
+
+    def _integers(self, node: TypedNode, product: Product) -> Weights:
         array = self._model.constant(node.inputs[product.weights])
         assert array is not None  # the plan looked
         bias, scale = bias_of(self._model, node, product), self.plan.points[node.inputs[product.data]].scale
@@ -114,6 +121,7 @@ class _Rewriting:
         self.result = empty_twin(model)
         self._place: dict[OutletId, OutletId] = {}
         self._numbers: dict[OutletId, OutletId] = {}
+        self._made: dict[tuple[OutletId, int, bytes], OutletId] = {}
         self._biases: dict[tuple[int, int], OutletId] = {}
         """Of nodes that add the bias of a quantised product, by the input that it is."""
 
@@ -129,11 +137,19 @@ class _Rewriting:
                 inputs[slot] = self._numbers_of(outlet)
         product = self.plan.products.get(node.id)
         if product is not None:
-            inputs[product.weights] = self.rounding.weights(self.result, node, product)
+            inputs[product.weights] = self._weights(node, product)
             self._note_bias(node, product)
         for slot in range(len(inputs)):
             inputs[slot] = self._biases.get((node.id, slot), inputs[slot])
         return self.result.wire_node(node.name, node.op, inputs)
+
+    def _weights(self, node: TypedNode, product: Product) -> OutletId:
+        """The weights of a product; those that several share, with the same scales, once."""
+        outlet = node.inputs[product.weights]
+        key = outlet, product.channel, self.rounding.integers(node, product).scale.tobytes()
+        if key not in self._made:
+            self._made[key] = self.rounding.weights(self.result, node, product)
+        return self._made[key]
 
     def _numbers_of(self, outlet: OutletId) -> OutletId:
         """A tensor that was rounded to bytes, as numbers."""
