@@ -68,7 +68,12 @@ def residual() -> bytes:
 def depthwise() -> bytes:
     """An inverted residual block, with bounds at 0 and 6."""
     weights = {
-        **{"w0": drawn(24, 6, 1, 1), "b0": drawn(24), "w1": drawn(24, 1, 3, 3, seed=1, scale=3), "b1": drawn(24, seed=1)},
+        **{
+            "w0": drawn(24, 6, 1, 1),
+            "b0": drawn(24),
+            "w1": drawn(24, 1, 3, 3, seed=1, scale=3),
+            "b1": drawn(24, seed=1),
+        },
         **{"w2": drawn(6, 24, 1, 1, seed=2), "b2": drawn(6, seed=2)},
         **{"low": np.array(0, np.float32), "high": np.array(6, np.float32)},
     }

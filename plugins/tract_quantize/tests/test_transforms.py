@@ -105,7 +105,11 @@ class TestStatic:
         model = network("mlp")
         ranges = calibrate(model, samples("mlp")).ranges
         ends = [(ranges[name].low, ranges[name].high) for name in ("x", "bent")]
-        weights = {node.name: node.op.value.array.astype(np.float64) for node in model.typed.live_nodes() if node.op.name == "Const" and node.outputs[0].fact.rank}
+        weights = {
+            node.name: node.op.value.array.astype(np.float64)
+            for node in model.typed.live_nodes()
+            if node.op.name == "Const" and node.outputs[0].fact.rank
+        }
         w, v = (next(one for one in weights.values() if one.shape == shape) for shape in ((24, 64), (64, 10)))
         b, c = (next(one for one in weights.values() if one.size == size) for size in (64, 10))
         model.transform(QuantizeStatic(calibrate(model, samples("mlp"))))
@@ -132,7 +136,13 @@ class TestStatic:
 
     def test_a_residual_sum_is_one_of_bytes(self, network) -> None:
         model = quantized(network, "residual").typed
-        (add,) = (node for node in model.live_nodes() if node.op.name == "Add" and all(model.constant(one) is None for one in node.inputs) and node.outputs[0].fact.rank == 4)
+        (add,) = (
+            node
+            for node in model.live_nodes()
+            if node.op.name == "Add"
+            and all(model.constant(one) is None for one in node.inputs)
+            and node.outputs[0].fact.rank == 4
+        )
         assert all(isinstance(model.nodes[one.node].op, DequantizeLinear) for one in add.inputs)
         (reader,) = (model.nodes[one.node] for one in add.outputs[0].successors)
         assert isinstance(reader.op, QuantizeLinear)
@@ -141,11 +151,19 @@ class TestStatic:
         model = quantized(network, "attention").typed
         (softmax,) = (node for node in model.live_nodes() if node.op.name == "Softmax")
         assert not isinstance(model.nodes[softmax.inputs[0].node].op, DequantizeLinear)
-        assert not any(isinstance(model.nodes[inlet.node].op, QuantizeLinear) for inlet in softmax.outputs[0].successors)
+        assert not any(
+            isinstance(model.nodes[inlet.node].op, QuantizeLinear) for inlet in softmax.outputs[0].successors
+        )
 
     def test_weights_that_two_products_share_are_held_once(self, network) -> None:
         model = quantized(network, "shared").typed
-        held = [node for node in model.live_nodes() if node.op.name == "Const" and node.outputs[0].fact.datum_type.short == "i8" and node.outputs[0].fact.rank == 2]
+        held = [
+            node
+            for node in model.live_nodes()
+            if node.op.name == "Const"
+            and node.outputs[0].fact.datum_type.short == "i8"
+            and node.outputs[0].fact.rank == 2
+        ]
         assert len(held) == 1
 
     def test_seven_bits_are_no_more_than_63(self, network) -> None:

@@ -22,7 +22,8 @@ LETTERS: Final = 11.0
 LINE: Final = 21.0
 """Pixels: of letters, and from one line beside the points to the next."""
 LEAST: Final = 1e-7
-"""Errors below it are drawn there."""
+MOST: Final = 1e6
+"""Errors beyond them are drawn there."""
 
 _COLOURS: Final = {"float": "#1f2328", "static": "#2563eb", "weights": "#d97706", "mixed": "#059669"}
 
@@ -60,9 +61,14 @@ def _scale_of_times(trials: Sequence[Trial]) -> _Scale:
 
 def _scale_of_errors(trials: Sequence[Trial]) -> _Scale:
     """Powers of ten; the lowest one stands for 0."""
-    found = [min(max(one.error, LEAST), 1e6) for one in trials if one.error]
+    found = [_shown(one.error) for one in trials if one.error]
     low, high = (floor(log10(min(found))), ceil(log10(max(found)))) if found else (-3, 0)
     return _Scale(low - 1.0, max(float(high), low + 1.0), HEIGHT - BOTTOM, TOP)
+
+
+def _shown(error: float) -> float:
+    """The error that is drawn."""
+    return min(max(error, LEAST), MOST)
 
 
 def _frame(title: str) -> Iterator[str]:
@@ -100,7 +106,7 @@ def _points(trials: Sequence[Trial], times: _Scale, errors: _Scale) -> Iterator[
     """The points, numbered; beside them, what each number stands for."""
     for number, trial in enumerate(trials, start=1):
         x = times.at(trial.seconds)
-        y = errors.at(log10(max(trial.error, LEAST))) if trial.error else errors.start
+        y = errors.at(log10(_shown(trial.error))) if trial.error else errors.start
         colour = _COLOURS.get(trial.name.split(" ", 1)[0], _COLOURS["static"])
         told = f"{trial.name}: error {trial.error:.3g}, {trial.seconds * 1e3:.3g} ms, {trial.quantized} nodes quantised"
         yield f"<g><title>{xml(told)}</title>{_marker(x, y, number, colour)}</g>"
@@ -119,7 +125,9 @@ def _marker(x: float, y: float, number: int, colour: str) -> str:
     )
 
 
-def _text(x: float, y: float, text: str, colour: str, *, anchor: str = "start", size: float = LETTERS, weight: int = 400) -> str:
+def _text(
+    x: float, y: float, text: str, colour: str, *, anchor: str = "start", size: float = LETTERS, weight: int = 400
+) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}" font-size="{size:g}" '
         f'font-weight="{weight}">{xml(text)}</text>'

@@ -160,7 +160,9 @@ class Quantizing:
         transform = self.transform(settings)
         losses = self.costs(transform) if settings.at_outputs else self.losses(transform)
         if not losses:
-            raise InputError("no product is left to quantise", hint="exclude fewer nodes, or look at what stays in floats")
+            raise InputError(
+                "no product is left to quantise", hint="exclude fewer nodes, or look at what stays in floats"
+            )
         found = self._of(transform, losses)
         if settings.max_error is None or found.error <= settings.max_error:
             return found

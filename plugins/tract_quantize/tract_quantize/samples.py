@@ -108,7 +108,9 @@ def samples_in(folder: str | Path, model: TypedModel, most: int | None = None) -
     return FileSamples(files, names, [fact.datum_type.storage for fact in facts])
 
 
-_HINT: Final = "each .npz file in it is one turn: numpy.savez('0.npz', NAME=array, ...); of one input, .npy files do too"
+_HINT: Final = (
+    "each .npz file in it is one turn: numpy.savez('0.npz', NAME=array, ...); of one input, .npy files do too"
+)
 
 
 def random_samples(

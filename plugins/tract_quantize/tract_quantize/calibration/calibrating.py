@@ -14,6 +14,7 @@ from tract_core.plugins.keys import Array
 from tract_quantize.calibration.histogram import Histogram
 from tract_quantize.calibration.methods import method_for
 from tract_quantize.calibration.ranges import Calibration, Range
+from tract_quantize.naming import check_not_quantized
 from tract_quantize.plan import watched
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def calibrate(
 
     ``model``: stays as it is. ``method``: ``minmax``, ``percentile`` (of which ``percentile`` says how many in a hundred
     elements are kept), ``entropy`` or ``mse``. Raises InputError for samples that do not fit, and where a tensor holds
-    infinities or what is no number, naming the node; and for a model without a product.
+    infinities or what is no number, naming the node; and for a model without a product. Raises TransformError for a model
+    that is quantised already.
     """
     found = counted(typed_of(model), samples)
     return ranges_of(found, len(samples), method, percentile)
@@ -66,6 +68,7 @@ def _ends(counts: Histogram, ends_of: Callable[[Histogram], tuple[float, float]]
 
 def counted(model: TypedModel, samples: Samples, prepare: Prepare | None = None, say: Say = print_nothing) -> Counts:
     """What the tensors that a plan asks for held. Raises as `calibrate` does."""
+    check_not_quantized(model, "quantize")
     outlets = watched(model)
     if not outlets:
         raise InputError("no node multiplies by weights in f32: there is nothing to quantise")

@@ -68,9 +68,7 @@ _METHODS: Final = ("minmax", "percentile", "entropy", "mse")
     help="7 for engines on processors without VNNI, where pairs of products overflow.",
 )
 @flag(_HOW, "--weights-only", type=click.Choice(("4", "8")), help="Weights alone, of so many bits, in blocks.")
-@flag(
-    _HOW, "--block", type=click.IntRange(16), default=32, show_default=True, metavar="N", help="Weights in a block."
-)
+@flag(_HOW, "--block", type=click.IntRange(16), default=32, show_default=True, metavar="N", help="Weights in a block.")
 @flag(_HOW, "--exclude", multiple=True, metavar="NAME", help="A node that stays in floats, with * and ?. Repeat.")
 @flag(
     _HOW,

@@ -121,12 +121,18 @@ def _print_errors(console: Console, report: Report) -> None:
 def _print_losses(console: Console, report: Report, top: int) -> None:
     if not top or not report.losses:
         return
-    table = PrintedTable((Column("node"), Column("operator"), Column("weights", right=True), Column("loss", right=True), Column("")))
+    table = PrintedTable(
+        (Column("node"), Column("operator"), Column("weights", right=True), Column("loss", right=True), Column(""))
+    )
     for one in report.losses[:top]:
         state = "in floats" if one.name in report.left else ""
         table.add(one.name, one.operator, f"{one.weights:,}", f"{one.loss:.3g}", state)
     more = f", {top} of {len(report.losses)}" if top < len(report.losses) else ""
-    told = "what costs the outputs most, each alone" if report.measured_at == "output" else "what loses most, each by itself"
+    told = (
+        "what costs the outputs most, each alone"
+        if report.measured_at == "output"
+        else "what loses most, each by itself"
+    )
     console.line(f"{told}{more}:")
     console.table(table)
 
@@ -141,7 +147,9 @@ def _print_left(console: Console, report: Report) -> None:
 
 
 def _print_trials(console: Console, trials: Sequence[Trial]) -> None:
-    table = PrintedTable((Column("tried"), Column("error", right=True), Column("ms", right=True), Column("quantised", right=True)))
+    table = PrintedTable(
+        (Column("tried"), Column("error", right=True), Column("ms", right=True), Column("quantised", right=True))
+    )
     for one in trials:
         table.add(one.name, f"{one.error:.3g}", f"{one.seconds * 1e3:.3g}", str(one.quantized))
     console.table(table)

@@ -123,7 +123,9 @@ def _trials(quantizing: Quantizing, found: Quantized, settings: Settings) -> Seq
     exclude = settings.exclude
     tries: dict[str, Transform | None] = {"float": None}
     for method in ("minmax", "percentile", "entropy", "mse"):
-        tries[f"static {method}"] = quantizing.transform(Settings(method, settings.percentile, settings.bits, exclude=exclude))
+        tries[f"static {method}"] = quantizing.transform(
+            Settings(method, settings.percentile, settings.bits, exclude=exclude)
+        )
     for bits in (8, 4):
         tries[f"weights int{bits}"] = quantizing.transform(
             Settings(weights_only=bits, block=settings.block, exclude=exclude)

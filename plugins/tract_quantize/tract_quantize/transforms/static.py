@@ -93,7 +93,9 @@ class StaticRounding:
     def weights(self, result: TypedModel, node: TypedNode, product: Product) -> OutletId:
         """As integers of 7 or 8 bits, with a scale for each channel."""
         name = self._model.outlet_name(node.inputs[product.weights])
-        return wire_weights(result, name, self.integers(node, product), DequantizeLinear(DatumType.F32, product.channel))
+        return wire_weights(
+            result, name, self.integers(node, product), DequantizeLinear(DatumType.F32, product.channel)
+        )
 
     def integers(self, node: TypedNode, product: Product) -> Weights:
         """The weights of a product, in steps in which its bias fits 32 bits."""
