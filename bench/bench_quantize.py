@@ -1,10 +1,11 @@
 """Quantised networks, beside ONNX Runtime's own quantiser: ``python bench/bench_quantize.py [NAME ...] [--json]``
 
-Small networks are trained on digits and tones (`networks/trained.py`; kept in ``--folder``), and the digits of the examples.
-Each is quantised here and by `onnxruntime.quantization` on the same data, by each method of calibration, with weights by
-channel; and here with weights alone. For each file: the accuracy on what was held out, the error of the scores (the norm of
-the difference from the network in floats over its norm), in how many answers it agrees with that, and milliseconds of a run
-of ``--batch`` examples on one thread, the median of several rounds in turn: in ONNX Runtime, and on the runtime ``cpu``.
+Small networks are trained on digits and tones (`networks/trained.py`; kept in ``--folder``), and the digits of the
+examples. Each is quantised here and by `onnxruntime.quantization` on the same data, by each method of calibration,
+with weights by channel; and here with weights alone. For each file: the accuracy on what was held out, the error of
+the scores (the norm of the difference from the network in floats over its norm), in how many answers it agrees with
+that, and milliseconds of a run of ``--batch`` examples on one thread, the median of several rounds in turn: in ONNX
+Runtime, and on the runtime ``cpu``.
 
 Needs what `make test-torch` and `make demo` install.
 """
@@ -24,12 +25,12 @@ from typing import Any
 
 import numpy as np
 import onnxruntime as ort
+import tract_quantize
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
+from tract_quantize.samples import ListedSamples
 
 import tract_core as tract
-import tract_quantize
-from tract_quantize.samples import ListedSamples
 
 ROOT = Path(__file__).parents[1]
 SAMPLES, OF_EACH = 16, 32

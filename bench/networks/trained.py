@@ -1,4 +1,4 @@
-"""Small networks that are trained in a minute, for what only shows on trained ones: PyTorch and scikit-learn are needed.
+"""Small networks that are trained in minutes, for what only shows on trained ones. PyTorch and scikit-learn are needed.
 
 Images are scikit-learn's handwritten digits, made 32 pixels wide; sounds are the tones of a telephone's keys in noise.
 """
@@ -88,7 +88,10 @@ class _Residual(nn.Module):
 
 def cnn() -> nn.Module:
     """Convolutions of 3 x 3 with two residual blocks."""
-    block = lambda width: [_Residual([*_conv(width, width), nn.ReLU(), *_conv(width, width)]), nn.ReLU()]  # noqa: E731 # ruff: a line is clearer
+
+    def block(width: int) -> list[nn.Module]:
+        return [_Residual([*_conv(width, width), nn.ReLU(), *_conv(width, width)]), nn.ReLU()]
+
     return nn.Sequential(
         *[*_conv(1, 32), nn.ReLU(), *block(32), nn.MaxPool2d(2)],
         *[*_conv(32, 64), nn.ReLU(), *block(64), nn.MaxPool2d(2)],

@@ -46,8 +46,14 @@ def mlp() -> bytes:
 def residual() -> bytes:
     """Convolutions with a residual sum, a pooling, a concatenation, and a product of matrices."""
     weights = {
-        **{"w0": drawn(8, 3, 3, 3), "b0": drawn(8), "w1": drawn(8, 8, 3, 3, seed=1), "b1": drawn(8, seed=1)},
-        **{"w2": drawn(8, 8, 1, 1, seed=2), "b2": drawn(8, seed=2), "v": drawn(16, 5, seed=3), "c": drawn(5, seed=3)},
+        "w0": drawn(8, 3, 3, 3),
+        "b0": drawn(8),
+        "w1": drawn(8, 8, 3, 3, seed=1),
+        "b1": drawn(8, seed=1),
+        "w2": drawn(8, 8, 1, 1, seed=2),
+        "b2": drawn(8, seed=2),
+        "v": drawn(16, 5, seed=3),
+        "c": drawn(5, seed=3),
     }
     nodes = [
         NODE("Conv", ["x", "w0", "b0"], ["c0"], pads=[1, 1, 1, 1]),
@@ -68,14 +74,14 @@ def residual() -> bytes:
 def depthwise() -> bytes:
     """An inverted residual block, with bounds at 0 and 6."""
     weights = {
-        **{
-            "w0": drawn(24, 6, 1, 1),
-            "b0": drawn(24),
-            "w1": drawn(24, 1, 3, 3, seed=1, scale=3),
-            "b1": drawn(24, seed=1),
-        },
-        **{"w2": drawn(6, 24, 1, 1, seed=2), "b2": drawn(6, seed=2)},
-        **{"low": np.array(0, np.float32), "high": np.array(6, np.float32)},
+        "w0": drawn(24, 6, 1, 1),
+        "b0": drawn(24),
+        "w1": drawn(24, 1, 3, 3, seed=1, scale=3),
+        "b1": drawn(24, seed=1),
+        "w2": drawn(6, 24, 1, 1, seed=2),
+        "b2": drawn(6, seed=2),
+        "low": np.array(0, np.float32),
+        "high": np.array(6, np.float32),
     }
     nodes = [
         NODE("Conv", ["x", "w0", "b0"], ["c0"]),
@@ -101,8 +107,12 @@ def sound() -> bytes:
 def attention() -> bytes:
     """One head, with a norm in front, a residual sum, and softmax in floats."""
     weights = {
-        **{"q": drawn(32, 32), "k": drawn(32, 32, seed=1), "v": drawn(32, 32, seed=2), "o": drawn(32, 32, seed=3)},
-        **{"one": np.ones(32, np.float32), "bias": drawn(32, seed=4)},
+        "q": drawn(32, 32),
+        "k": drawn(32, 32, seed=1),
+        "v": drawn(32, 32, seed=2),
+        "o": drawn(32, 32, seed=3),
+        "one": np.ones(32, np.float32),
+        "bias": drawn(32, seed=4),
     }
     nodes = [
         NODE("LayerNormalization", ["x", "one", "bias"], ["n"]),

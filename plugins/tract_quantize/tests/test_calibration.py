@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from tract_core.errors import InputError
 from tract_quantize.calibration.histogram import BINS, Histogram
 from tract_quantize.calibration.methods import METHODS, method_for
 from tract_quantize.calibration.ranges import Calibration, Range
+
+from tract_core.errors import InputError
 
 
 def counted(*arrays: np.ndarray) -> Histogram:

@@ -97,11 +97,11 @@ class TestRefused:
         ],
         ids=["none", "both", "nowhere", "name", "all", "error", "block", "ranges", "format"],
     )
-    def test_one_error_and_nothing_is_left(self, flags, message: str, tract, folder, tmp_path, monkeypatch) -> None:
+    def test_one_error_and_nothing_is_left(self, flags, message: str, tract, folder, tmp_path) -> None:
         model, data = folder("mlp")
-        monkeypatch.chdir(tmp_path)
         before = sorted(tmp_path.iterdir())
-        found = tract(model, "quantize", *(str(data) if one == "DATA" else one for one in flags))
+        paths = {"DATA": data, "r.json": tmp_path / "r.json", "out.strange": tmp_path / "out.strange"}
+        found = tract(model, "quantize", *(paths.get(one, one) for one in flags))
         assert found.exit_code != 0
         assert message in found.output
         assert found.output.count("Error:") == 1

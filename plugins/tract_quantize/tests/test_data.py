@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from quantize_models import turns
-
-from tract_core.errors import InputError
 from tract_quantize import calibrate, random_samples, samples_in
 from tract_quantize.samples import ListedSamples
+
+from tract_core.errors import InputError
 
 
 def test_files_are_turns_in_the_order_of_their_names(network, tmp_path) -> None:
@@ -82,13 +82,13 @@ class TestRefused:
     ) -> None:
         bad = np.zeros((2, 24), np.float32)
         bad[1, 3] = strange
-        with pytest.raises(InputError, match=f"tensor 'x' holds {told} with this data") as error:
+        with pytest.raises(InputError, match=rf"tensor .x. holds {told} with this data") as error:
             calibrate(network("mlp"), ListedSamples([[np.zeros((2, 24), np.float32)], [bad]]))
         assert "sample 1" in str(error.value)
 
     def test_numbers_that_come_up_inside_name_the_tensor(self, network) -> None:
         large = np.full((1, 24), 3e38, np.float32) * np.sign(np.random.default_rng(0).standard_normal((1, 24)))
-        with pytest.raises(InputError, match="tensor 'bent' holds|tensor 'y' holds"):
+        with pytest.raises(InputError, match=r"tensor 'bent' holds|tensor 'y' holds"):
             calibrate(network("mlp"), ListedSamples([[large.astype(np.float32)]]))
 
     def test_no_samples(self, network) -> None:

@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from quantize_models import turns
-
-from tract_core.errors import InputError
 from tract_quantize import quantize
 from tract_quantize.errors import errors_of
 from tract_quantize.picture import svg_of_trials
 from tract_quantize.quantizing import Quantizing, Settings, Trial, fewest
 from tract_quantize.samples import ListedSamples
+
+from tract_core.errors import InputError
 
 
 def samples(name: str) -> ListedSamples:
@@ -94,7 +94,7 @@ class TestSearch:
 
     @pytest.mark.parametrize("most", [0, 1, 5, 8])
     def test_there_may_be_none(self, most: int) -> None:
-        assert fewest(lambda count: False, most) is None
+        assert fewest(lambda _: False, most) is None
 
     def test_the_error_is_below_what_is_allowed_and_not_with_a_node_less(self, network) -> None:
         model = network("residual")
@@ -128,14 +128,14 @@ class TestPicture:
     @pytest.mark.parametrize("count", range(5))
     def test_it_is_xml_whatever_is_in_it(self, count: int) -> None:
         text = svg_of_trials("<b>&'\"", self.TRIALS[:count])
-        root = ElementTree.fromstring(text)  # noqa: S314: it is our own
+        root = ElementTree.fromstring(text)
         assert not [one for one in root.iter() if one.tag.endswith("script")]
         assert len([one for one in root.iter() if one.tag.endswith("circle")]) == 2 * count
         numbers = [float(one.get(end)) for one in root.iter() if one.tag.endswith("circle") for end in ("cx", "cy")]
         assert all(0 <= number <= 900 for number in numbers)
 
     def test_better_is_lower_and_further_left(self) -> None:
-        root = ElementTree.fromstring(svg_of_trials("t", self.TRIALS[:2]))  # noqa: S314: it is our own
+        root = ElementTree.fromstring(svg_of_trials("t", self.TRIALS[:2]))
         (float_, _, static, _) = (one for one in root.iter() if one.tag.endswith("circle"))
         assert float(static.get("cx")) < float(float_.get("cx"))
         assert float(static.get("cy")) < float(float_.get("cy"))

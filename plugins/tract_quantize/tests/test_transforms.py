@@ -8,6 +8,8 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 from quantize_models import BUILDERS, turns
+from tract_quantize import Calibration, QuantizeStatic, QuantizeWeights, Range, calibrate
+from tract_quantize.samples import ListedSamples
 
 import tract_core as tract
 from tract_core.errors import InputError, TransformError
@@ -15,8 +17,6 @@ from tract_core.model.source import TypedSource
 from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
-from tract_quantize import Calibration, QuantizeStatic, QuantizeWeights, Range, calibrate
-from tract_quantize.samples import ListedSamples
 
 
 def samples(name: str) -> ListedSamples:
@@ -44,8 +44,8 @@ def quantized(network, name: str, **options: object) -> tract.Model:
 WAYS = {
     "static": lambda model, name: QuantizeStatic(calibrate(model, samples(name))),
     "static 7": lambda model, name: QuantizeStatic(calibrate(model, samples(name)), bits=7),
-    "weights 8": lambda model, name: QuantizeWeights(8, elements=1),
-    "weights 4": lambda model, name: QuantizeWeights(4, elements=1, block=16),
+    "weights 8": lambda *_: QuantizeWeights(8, elements=1),
+    "weights 4": lambda *_: QuantizeWeights(4, elements=1, block=16),
 }
 BOUND = {"static": 0.03, "static 7": 0.04, "weights 8": 0.02, "weights 4": 0.2}
 """Errors that rounding may cause: a part in 127, or in 7, of the largest of some numbers, a few times."""
@@ -180,7 +180,7 @@ class TestStatic:
 
     def test_a_name_that_fits_nothing_is_told(self, network) -> None:
         model = network("mlp")
-        with pytest.raises(InputError, match="no product has a name like 'hiden.einsum'") as error:
+        with pytest.raises(InputError, match=r"no product has a name like 'hiden.einsum'") as error:
             model.transform(QuantizeStatic(calibrate(model, samples("mlp")), ["hiden.einsum"]))
         assert "did you mean 'hidden.einsum'?" in str(error.value)
 

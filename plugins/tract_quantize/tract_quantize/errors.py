@@ -15,14 +15,13 @@ from tract_core.runtime.protocol import Plan
 from tract_quantize.calibration.calibrating import Say, print_nothing, turns_of
 from tract_quantize.samples import Samples
 
-
 SCORES: Final = (2, 3)
 """Tensors of so many axes are taken for scores: for each row, or for each place of each row."""
 
 
 @frozen
 class OutputError:
-    """Of one output, over all samples.
+    """Of one output, by its ``name``, over all samples.
 
     ``error``: the norm of the difference over the norm of the result in floats, or the former where that is 0.
     ``largest``: of the differences. ``agreement``: of how many positions, of all along the other axes, the largest

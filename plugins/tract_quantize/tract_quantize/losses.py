@@ -1,4 +1,4 @@
-"""How much each product loses by itself: beside every product in floats there is the same one on rounded data and weights.
+"""How much each product loses by itself: beside every product in floats there is the same one on what is rounded.
 
 Both are in one model, whose outputs are sums of squares alone, so that nothing large leaves it.
 """
@@ -24,9 +24,10 @@ from tract_quantize.transforms.rounding import Rounding
 
 @frozen
 class NodeLoss:
-    """Of one product: the norm of what rounding its data and weights changes, over the norm of its result.
+    """Of one product, by its ``name`` and that of its ``operator``.
 
-    ``weights``: how many numbers it multiplies by.
+    ``loss``: the norm of what rounding its data and weights changes, over the norm of its result; or what it alone
+    costs the outputs, which `Quantizing.costs` measures. ``weights``: how many numbers it multiplies by.
     """
 
     name: str

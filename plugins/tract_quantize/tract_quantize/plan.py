@@ -1,8 +1,8 @@
 """What becomes of a model, before anything is rewritten: which products, which tensors, and who reads what.
 
-A tensor that is rounded to bytes is a *point*: the data of every product, and the result of a convolution behind its bias and
-its bounds, or of a sum of such. A point whose producer computes in integers too is *native*: nobody reads its floats. Behind
-it, whatever only moves elements is in the same steps.
+A tensor that is rounded to bytes is a *point*: the data of every product, and the result of a convolution behind its
+bias and its bounds, or of a sum of such. A point whose producer computes in integers too is *native*: nobody reads
+its floats. Behind it, whatever only moves elements is in the same steps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tract_core.model.bodies import OpWithBodies
 from tract_core.model.graph import InletId, OutletId
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import Array
-from tract_quantize.registry import Bound, Joins, Moves, Product, Role, Shift, role_of
+from tract_quantize.registry import Bound, Joins, Moves, Product, Shift, role_of
 from tract_quantize.steps import Steps
 
 StepsOf = Callable[[OutletId], "Steps | None"]
@@ -27,11 +27,11 @@ NO_RANGE: Final = "its data was nothing but zeros"
 
 
 @frozen
-class Plan:
+class QuantizationPlan:
     """What is going to be quantised, of one model.
 
-    ``products``: nodes, by their ids. ``points``: tensors that become bytes. ``native``: those of which nobody reads the
-    floats. ``left``: products that stay in floats, by name, with the reason.
+    ``products``: nodes, by their ids. ``points``: tensors that become bytes. ``native``: those of which nobody reads
+    the floats. ``left``: products that stay in floats, by name, with the reason.
     """
 
     products: Mapping[int, Product]
@@ -45,11 +45,11 @@ class Plan:
         return outlet in self.native or (product is not None and product.data == inlet.slot)
 
 
-def make_plan(model: TypedModel, steps: StepsOf, excluded: Collection[str] = ()) -> Plan:
+def make_plan(model: TypedModel, steps: StepsOf, excluded: Collection[str] = ()) -> QuantizationPlan:
     """The plan for a model in normal form.
 
-    ``steps``: those of a tensor, asked for `source_of` it; ``None`` where there are none. ``excluded``: names of products
-    that stay in floats.
+    ``steps``: those of a tensor, asked for `source_of` it; ``None`` where there are none. ``excluded``: names of
+    products that stay in floats.
     """
     planning = _Planning(model, steps, excluded)
     for node_id in model.eval_order():
@@ -60,7 +60,7 @@ def make_plan(model: TypedModel, steps: StepsOf, excluded: Collection[str] = ())
             decide(planning, node, role)
         elif isinstance(node.op, OpWithBodies):
             planning.left[node.name] = "what it runs stays in floats"
-    return Plan(planning.products, planning.points, frozenset(planning.native), planning.left)
+    return QuantizationPlan(planning.products, planning.points, frozenset(planning.native), planning.left)
 
 
 def products_of(model: TypedModel) -> Iterator[tuple[TypedNode, Product]]:
@@ -116,12 +116,12 @@ def _added_behind(model: TypedModel, node: TypedNode) -> tuple[TypedNode | None,
     return (reader, 1 - role.data) if isinstance(role, Shift) else (None, None)
 
 
-def tail_of(model: TypedModel, node: TypedNode, kinds: tuple[type[Role], ...]) -> OutletId:
+def tail_of(model: TypedModel, node: TypedNode, kinds: tuple[type[Bound | Shift], ...]) -> OutletId:
     """The tensor behind the roles of these kinds that follow a node, as long as nothing else reads what is between."""
     outlet = OutletId(node.id)
     while (reader := model.single_reader(outlet)) is not None:
         role = role_of(model, reader)
-        if not isinstance(role, kinds) or reader.inputs[role.data] != outlet:  # pyright: ignore[reportAttributeAccessIssue]: both kinds have it
+        if not isinstance(role, kinds) or reader.inputs[role.data] != outlet:
             break
         outlet = OutletId(reader.id)
     return outlet
@@ -158,7 +158,7 @@ class _Planning:
 
     def joins(self, node: TypedNode, role: Joins) -> None:
         """Sums of bytes are bytes, where all that is joined is such."""
-        if all(map(self._is_bytes, node.inputs)) and all([self._point(outlet) for outlet in node.inputs]):
+        if all(map(self._is_bytes, node.inputs)) and all(list(map(self._point, node.inputs))):
             self._give_bytes(tail_of(self.model, node, (Bound,)))
 
     def _is_bytes(self, outlet: OutletId) -> bool:

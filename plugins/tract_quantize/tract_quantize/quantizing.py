@@ -1,4 +1,4 @@
-"""From a model and data to a quantised model, and what is known of it: errors, what nodes lose, what stays in floats."""
+"""From a model and data to a quantised model, and what is known of it: errors, losses, what stays in floats."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ Transform = QuantizeStatic | QuantizeWeights
 class Settings:
     """How to quantise.
 
-    ``method``: of calibration, as `calibrate` has it, and ``percentile`` of it. ``bits``: of weights beside bytes of data, 7
-    or 8. ``weights_only``: the bits of weights, 8 or 4, where data stays in floats, in blocks of ``block``. ``exclude``:
-    names of nodes that stay in floats, with ``*`` and ``?``. ``max_error``: the error of an output that is allowed.
-    ``by_output``: whether the loss of a node is what it alone, quantised, costs the outputs: one model for each node.
-    It always is where there is a ``max_error``.
+    ``method``: of calibration, as `calibrate` has it, and ``percentile`` of it. ``bits``: of weights beside bytes of
+    data, 7 or 8. ``weights_only``: the bits of weights, 8 or 4, where data stays in floats, in blocks of ``block``.
+    ``exclude``: names of nodes that stay in floats, with ``*`` and ``?``. ``max_error``: the error of an output that
+    is allowed. ``by_output``: whether the loss of a node is what it alone, quantised, costs the outputs: one model
+    for each node. It always is where there is a ``max_error``.
     """
 
     method: str = "minmax"
@@ -70,12 +70,16 @@ class Settings:
         return self.by_output or self.max_error is not None
 
 
+DEFAULTS: Final = Settings()
+
+
 @frozen
 class Quantized:
     """What came out.
 
-    ``model``: the quantised one; ``transform``: what made it. ``errors``: of its outputs. ``losses``: of its products,
-    those that lose most first, also of those that stay in floats for that. ``left``: what stays in floats, with the reason.
+    ``model``: the quantised one; ``transform``: what made it. ``errors``: of its outputs. ``losses``: of its
+    products, those that lose most first, also of those that stay in floats for that. ``left``: what stays in floats,
+    with the reason.
     """
 
     model: TypedModel
@@ -92,7 +96,10 @@ class Quantized:
 
 @frozen
 class Trial:
-    """One way to quantise: its name, the error and the seconds of a run; how many products it quantises."""
+    """One way to quantise: its ``name``, the ``error`` and the ``seconds`` of a run.
+
+    ``quantized``: how many products it quantises.
+    """
 
     name: str
     error: float
@@ -100,7 +107,7 @@ class Trial:
     quantized: int
 
 
-def quantize(model: Model | TypedModel, samples: Samples, settings: Settings = Settings()) -> Quantized:
+def quantize(model: Model | TypedModel, samples: Samples, settings: Settings = DEFAULTS) -> Quantized:
     """Calibrate a model, quantise it, and measure what that costs; ``model`` stays as it is.
 
     Raises InputError and TransformError as `calibrate` and the transforms do, and InputError where ``max_error`` is not

@@ -1,6 +1,7 @@
 """What a model is calibrated with: one array for each input, for as many turns as there are.
 
-A folder has `.npz` files, each with an array for every input by its name; or, for a model of one input, `.npy` files too.
+A folder has `.npz` files, each with an array for every input by its name; or, for a model of one input, `.npy` files
+too.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ def by_channel(weights: Array, axis: int, bits: int, floor: Array | float = 0.0)
 def in_blocks(weights: Array, axis: int, bits: int, block: int) -> Weights:
     """Weights as integers with signs of 4 or 8 bits; a scale for each ``block`` positions of an axis.
 
-    The scale has the number of blocks in the place of that axis. Of four bits, -8 is used too: the element of the largest
-    magnitude becomes it.
+    The scale has the number of blocks in the place of that axis. Of four bits, -8 is used too: the element of the
+    largest magnitude becomes it.
     """
     moved = np.moveaxis(weights, axis, -1).astype(np.float32)
     size = moved.shape[-1]

@@ -163,6 +163,10 @@ class GraphWriter:
             self._small[key] = self._held(value, "constant")
         return self._small[key]
 
+    def keep(self, wanted: str, value: Constant) -> str:
+        """A tensor that is there, by a name like that. Returns its name."""
+        return self._held(value, wanted)
+
     def put(self, op_type: str, inputs: Sequence[str], outputs: int, attributes: dict[str, Any]) -> tuple[str, ...]:
         """A node. Returns the names of its results."""
         names = tuple(self.free(f"{self._where}.{op_type}") for _ in range(outputs))
@@ -258,10 +262,7 @@ class GraphWriter:
         if not any(node.op_type == "DequantizeLinear" for node in self._nodes):
             return self._nodes
         facts = {name: self.model.outlet_fact(outlet) for outlet, name in self._names.items()}
-        return Quantized(self._nodes, self.held, facts, self._held_like, self.free, outputs).arranged()
-
-    def _held_like(self, wanted: str, value: Constant) -> str:
-        return self._held(value, wanted)
+        return Quantized(self._nodes, self, facts, outputs).arranged()
 
     def _name(self, outlet: OutletId) -> str:
         """The name of a tensor; a constant is held from now on."""

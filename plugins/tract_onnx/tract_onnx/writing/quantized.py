@@ -1,8 +1,8 @@
 """Quantised products as engines know them: what is known stands as integers right in front of what multiplies it.
 
-Engines compute in integers where they see DequantizeLinear, a product, and QuantizeLinear, with nothing between. The rows of
-single operators cannot see to that: they arrange weights behind what dequantises them, and add a bias as numbers. So the
-nodes are looked at once more when all are there:
+Engines compute in integers where they see DequantizeLinear, a product, and QuantizeLinear, with nothing between. The
+rows of single operators cannot see to that: they arrange weights behind what dequantises them, and add a bias as
+numbers. So the nodes are looked at once more when all are there:
 
 - what only arranges the axes of dequantised weights is done to their integers;
 - a bias in whole steps of the sums becomes integers of 32 bits, with these steps;
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import onnx
@@ -25,7 +25,6 @@ from tract_core.data import Constant
 from tract_core.model.fact import TypedFact
 
 Array = np.ndarray[Any, Any]
-Hold = Callable[[str, Constant], str]
 
 _MOVERS: Final = frozenset({"Transpose", "Reshape", "Unsqueeze", "Squeeze", "Flatten"})
 _PRODUCTS: Final = frozenset({"Conv", "Gemm", "MatMul"})
@@ -36,23 +35,37 @@ _CLOSE: Final = 2.0**-22
 _LARGEST: Final = 2**31 - 1
 
 
+class Tensors(Protocol):
+    """What keeps the tensors that are there."""
+
+    @property
+    def held(self) -> dict[str, Constant]:
+        """They, by name."""
+        ...
+
+    def keep(self, wanted: str, value: Constant) -> str:
+        """Keep one more, by a name like that. Returns its name."""
+        ...
+
+    def free(self, wanted: str) -> str:
+        """A name like that, which nothing has. It is taken from now on."""
+        ...
+
+
 class Quantized:
     """The nodes of a graph, in order, while they are looked at.
 
-    ``held``: tensors that are there, by name; ``facts``: of tensors of the model; ``hold``: keeps one more, by a name like the given
-    one, and returns its name; ``free``: a name like the given one that nothing has; ``outputs``: names that stay.
+    ``facts``: of tensors of the model, by name; ``outputs``: names that stay.
     """
 
     def __init__(
         self,
         nodes: Sequence[onnx.NodeProto],
-        held: Mapping[str, Constant],
+        tensors: Tensors,
         facts: Mapping[str, TypedFact],
-        hold: Hold,
-        free: Callable[[str], str],
         outputs: Sequence[str],
     ) -> None:
-        self._nodes, self._held, self._facts, self._hold, self._free = list(nodes), held, facts, hold, free
+        self._nodes, self._tensors, self._facts = list(nodes), tensors, facts
         self._made = {name: node for node in self._nodes for name in node.output}
         self._readers: dict[str, int] = dict.fromkeys(outputs, 1)
         for name in (name for node in self._nodes for name in node.input):
@@ -82,7 +95,7 @@ class Quantized:
 
     def array(self, name: str) -> Array | None:
         """A tensor that is there."""
-        value = self._held.get(name)
+        value = self._tensors.held.get(name)
         return None if value is None else value.array
 
     def weights(self, name: str) -> tuple[onnx.NodeProto, list[Array]] | None:
@@ -107,9 +120,11 @@ class Quantized:
         if moved is None:
             return None
         parts, axis = moved
-        given = [self._hold(name, Constant(one)) for name, one in zip(before.input, parts, strict=True)]
+        given = [self._tensors.keep(name, Constant(one)) for name, one in zip(before.input, parts, strict=True)]
         told = {"axis": axis, **({"block_size": block} if block else {})}
-        return helper.make_node("DequantizeLinear", given, [*node.output], name=node.name, **told)
+        found = helper.make_node("DequantizeLinear", given, [*node.output], name=node.name)
+        found.attribute.extend(helper.make_attribute(name, number) for name, number in told.items())
+        return found
 
     def _change_of(self, node: onnx.NodeProto) -> Callable[[Array], Array] | None:
         """What a node does to the axes of a tensor that is there."""
@@ -166,7 +181,7 @@ class Quantized:
                 continue
             weights = self.weights(made.input[1])
             if weights is not None and _attribute(weights[0], "block_size", 0) and known.dtype == np.float32:
-                negated = self._hold(bias, Constant(-known))
+                negated = self._tensors.keep(bias, Constant(-known))
                 return helper.make_node("Sub", [product, negated], [*node.output], name=node.name)
         return None
 
@@ -183,7 +198,7 @@ class Quantized:
             steps = self._steps(made.input[0], made.input[1], 1)
             if steps is None or known.shape[-1:] != flat.shape or _whole(flat, steps) is None:
                 continue
-            given = [*made.input, self._hold(bias, Constant(flat))]
+            given = [*made.input, self._tensors.keep(bias, Constant(flat))]
             return helper.make_node("Gemm", given, [*node.output], name=node.name)
         return None
 
@@ -193,7 +208,7 @@ class Quantized:
         before, direct = self.dequantizer(name), self._made.get(name)
         if before is None or direct is before or self.weights(node.input[1]) is None or not self._is_plain(before):
             return []
-        stored, numbers = (self._free(f"{name}.{label}") for label in ("quantized", "dequantized"))
+        stored, numbers = (self._tensors.free(f"{name}.{label}") for label in ("quantized", "dequantized"))
         parameters = before.input[1:]
         node.input[0] = numbers
         made = [
@@ -221,8 +236,11 @@ class Quantized:
             return []
         name = node.input[2]
         scale = np.broadcast_to(steps, bias.shape).astype(np.float32)
-        given = [self._hold(f"{name}.{label}", Constant(one)) for label, one in (("integers", whole), ("steps", scale))]
-        node.input[2] = self._free(f"{name}.numbers")
+        given = [
+            self._tensors.keep(f"{name}.{label}", Constant(one))
+            for label, one in (("integers", whole), ("steps", scale))
+        ]
+        node.input[2] = self._tensors.free(f"{name}.numbers")
         return [helper.make_node("DequantizeLinear", given, [node.input[2]], name=node.input[2], axis=0)]
 
     def _steps(self, data: str, weights: str, outputs: int) -> Array | None:
@@ -269,7 +287,8 @@ def _moved(
     if not scale.ndim or scale.size == 1:
         return [change(integers), scale, zero], 0
     axis %= integers.ndim
-    places = np.arange(integers.shape[axis]).reshape([-1 if one == axis else 1 for one in range(integers.ndim)])
+    by_axis = [-1 if one == axis else 1 for one in range(integers.ndim)]
+    places: Array = np.arange(integers.shape[axis], dtype=np.int64).reshape(by_axis)
     found = change(np.broadcast_to(places, integers.shape))
     along = [one for one in range(found.ndim) if _varies_along(found, one)]
     if found.shape.count(1) == found.ndim or len(along) != 1 or found.shape[along[0]] != integers.shape[axis]:

@@ -38,10 +38,10 @@ def calibrate(
 ) -> Calibration:
     """The ranges of the tensors of a model that quantisation asks for, by running it on each sample.
 
-    ``model``: stays as it is. ``method``: ``minmax``, ``percentile`` (of which ``percentile`` says how many in a hundred
-    elements are kept), ``entropy`` or ``mse``. Raises InputError for samples that do not fit, and where a tensor holds
-    infinities or what is no number, naming the node; and for a model without a product. Raises TransformError for a model
-    that is quantised already.
+    ``model``: stays as it is. ``method``: ``minmax``, ``percentile`` (of which ``percentile`` says how many in a
+    hundred elements are kept), ``entropy`` or ``mse``. Raises InputError for samples that do not fit, and where a
+    tensor holds infinities or what is no number, naming the node; and for a model without a product. Raises
+    TransformError for a model that is quantised already.
     """
     found = counted(typed_of(model), samples)
     return ranges_of(found, len(samples), method, percentile)
@@ -95,7 +95,7 @@ def watching(model: TypedModel, outlets: Sequence[OutletId]) -> TypedModel:
 
 
 def turns_of(plan: Plan, samples: Samples) -> Iterator[Sequence[Array]]:
-    """The results of each sample, each in a state of its own. Raises InputError, naming the sample that does not fit."""
+    """The results of each sample, each in a state of its own. Errors name the sample."""
     for turn, inputs in enumerate(samples):
         try:
             yield plan.spawn().run([np.ascontiguousarray(one) for one in inputs])

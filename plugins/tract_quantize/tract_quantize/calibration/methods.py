@@ -1,7 +1,7 @@
 """From counts of what a tensor held to the range that its bytes are to cover.
 
-Each method takes a histogram and gives the smallest and the largest number that are kept; what is beyond is cut off. What
-occurred bounds all of them.
+Each method takes a histogram and gives the smallest and the largest number that are kept; what is beyond is cut off.
+What occurred bounds all of them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ALIKE: Final = 1.5
 """Of ends whose divergences differ by no more than this factor, `entropy` takes the widest."""
 
 PEAK: Final = 4.0
-"""So many times as often as its neighbours a number may occur. What blank paper becomes occurs more often, and would say
-more about the divergence than all the rest."""
+"""So many times as often as its neighbours a number may occur. What blank paper becomes occurs more often, and would
+say more about the divergence than all the rest."""
 
 _CANDIDATES: Final = np.linspace(0.2, 1.0, 81)
 """Parts of the range that `mse` tries."""
@@ -92,7 +92,7 @@ def _without_peaks(counts: Array) -> Array:
 
 
 def _divergence(counts: Array, end: int, levels: int) -> float:
-    """The Kullback-Leibler divergence of what ``end`` bins in so many levels tell from the distribution, cut off there."""
+    """The Kullback-Leibler divergence of what so many levels of ``end`` bins tell from the counts, cut off there."""
     kept = counts[:end].copy()
     kept[-1] += counts[end:].sum()
     edges = np.linspace(0, end, levels + 1).astype(np.int64)[:-1]

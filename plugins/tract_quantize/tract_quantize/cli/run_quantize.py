@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,11 +17,11 @@ from tract_core.errors import InputError
 from tract_core.model.typed import TypedModel
 from tract_core.plugins import default_registry
 from tract_core.saving import tried_first, whole_file
-from tract_quantize.cli.report import Report, print_report
 from tract_quantize.errors import errors_of, worst
 from tract_quantize.naming import exact
 from tract_quantize.picture import svg_of_trials
 from tract_quantize.quantizing import Quantized, Quantizing, Settings, Transform, Trial
+from tract_quantize.report import Report, print_report
 from tract_quantize.samples import Samples, random_samples, samples_in
 from tract_quantize.transforms.static import QuantizeStatic
 
@@ -43,14 +44,16 @@ def run(request: Request, flags: Mapping[str, Any]) -> None:
         found = quantizing.quantized(settings)
         if target is not None:
             _write(request, quantizing, found, target, flags)
-        trials = _trials(quantizing, found, settings) if flags["picture"] else []
+        trials: Sequence[Trial] = _trials(quantizing, found, settings) if flags["picture"] else ()
     if flags["picture"]:
         title = f"{Path(str(request.model)).name}, quantised: error against time"
         with whole_file(flags["picture"]) as file:
             file.write(svg_of_trials(title, trials).encode())
     if flags["save_ranges"]:
         _save_ranges(found.transform, flags["save_ranges"])
-    print_report(request, Report.of(request, found, settings, trials, target, len(samples)), flags)
+    place = None if target is None else target[0]
+    report = Report.of(str(request.model), found, settings, len(samples), place)
+    print_report(request, replace(report, trials=trials), flags)
 
 
 def _target(flags: Mapping[str, Any]) -> tuple[Path, Format] | None:

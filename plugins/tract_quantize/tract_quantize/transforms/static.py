@@ -17,7 +17,7 @@ from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.keys import Array
 from tract_quantize.calibration.ranges import Calibration
 from tract_quantize.naming import check_not_quantized, chosen
-from tract_quantize.plan import Plan, bias_of, make_plan, products_of
+from tract_quantize.plan import QuantizationPlan, bias_of, make_plan, products_of
 from tract_quantize.registry import Bound, Product, role_of
 from tract_quantize.steps import Steps, Weights, by_channel, least_scale, rounded_bias
 from tract_quantize.transforms.rounding import end, wire_bytes, wire_sources, wire_weights
@@ -75,7 +75,7 @@ class _StepsByName:
 class StaticRounding:
     """What a plan rounds."""
 
-    def __init__(self, model: TypedModel, plan: Plan, bits: int) -> None:
+    def __init__(self, model: TypedModel, plan: QuantizationPlan, bits: int) -> None:
         self._model, self.plan, self._bits = model, plan, bits
         self._found: dict[int, Weights] = {}
         """Of nodes, by their ids, what was computed once."""

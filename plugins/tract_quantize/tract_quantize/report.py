@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -22,15 +22,15 @@ from tract_quantize.transforms.static import QuantizeStatic
 if TYPE_CHECKING:
     from tract_core.cli.printing.console import Console
     from tract_core.cli.request import Request
-    from tract_core.plugins.descriptor import Format
 
 
 @frozen
 class Report:
-    """Everything that is reported. ``output``, ``bytes``: the file that was written, if any.
+    """Everything that is reported. ``model``, ``output``: the files that were read, and written, if any.
 
+    ``bytes``: what was written has. ``errors``, ``losses``, ``left``, ``trials``: what came out, and what was tried.
     ``how``: the way it was quantised, in words; ``samples``: with how many turns. ``measured_at``: where losses were
-    measured: ``node`` or ``output``. The rest is as `Quantized` has it.
+    measured: ``node`` or ``output``.
     """
 
     model: str
@@ -45,18 +45,10 @@ class Report:
     trials: Sequence[Trial]
 
     @staticmethod
-    def of(
-        request: Request,
-        found: Quantized,
-        settings: Settings,
-        trials: Sequence[Trial],
-        target: tuple[Path, Format] | None,
-        samples: int,
-    ) -> Report:
-        """The report on what came out."""
-        place = None if target is None else target[0]
+    def of(model: str, found: Quantized, settings: Settings, samples: int, place: Path | None) -> Report:
+        """The report on what came out, and was written to ``place``."""
         return Report(
-            str(request.model),
+            model,
             _how(found),
             samples,
             None if place is None else str(place),
@@ -65,7 +57,7 @@ class Report:
             "output" if settings.at_outputs else "node",
             found.losses,
             found.left,
-            trials,
+            (),
         )
 
 
@@ -102,8 +94,8 @@ def _finite(told: Any) -> Any:
     if isinstance(told, float):
         return told if isfinite(told) else None
     if isinstance(told, dict):
-        return {key: _finite(one) for key, one in told.items()}
-    return [_finite(one) for one in told] if isinstance(told, (list, tuple)) else told
+        return {key: _finite(one) for key, one in cast("dict[str, Any]", told).items()}
+    return [_finite(one) for one in cast("list[Any]", told)] if isinstance(told, (list, tuple)) else told
 
 
 def _print_errors(console: Console, report: Report) -> None:
