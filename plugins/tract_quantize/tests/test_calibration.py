@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tract_quantize.calibration.histogram import BINS, Histogram
 from tract_quantize.calibration.methods import METHODS, method_for
-from tract_quantize.calibration.ranges import Calibration, Range
+from tract_quantize.ranges import Calibration, Range
 
 from tract_core.errors import InputError
 

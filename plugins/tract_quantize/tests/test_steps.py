@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_quantize.calibration.ranges import Range
+from tract_quantize.ranges import Range
 from tract_quantize.steps import Steps, by_channel, in_blocks, least_scale, rounded_bias
 
 from tract_core.data import DatumType

@@ -25,10 +25,10 @@ from tract_quantize.calibration.calibrating import (
     ranges_of,
     typed_of,
 )
-from tract_quantize.calibration.ranges import Calibration
 from tract_quantize.errors import OutputError, errors_of, worst
 from tract_quantize.losses import NodeLoss, in_order, losses_of
 from tract_quantize.naming import exact
+from tract_quantize.ranges import Calibration
 from tract_quantize.samples import Samples
 from tract_quantize.transforms.static import QuantizeStatic
 from tract_quantize.transforms.weights import QuantizeWeights

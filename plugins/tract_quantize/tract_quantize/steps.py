@@ -9,7 +9,7 @@ import numpy as np
 
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
-from tract_quantize.calibration.ranges import Range
+from tract_quantize.ranges import Range
 
 MOST: Final = 255
 """The largest byte."""

@@ -13,9 +13,9 @@ from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
 from tract_quantize.calibration.histogram import Histogram
 from tract_quantize.calibration.methods import method_for
-from tract_quantize.calibration.ranges import Calibration, Range
 from tract_quantize.naming import check_not_quantized
 from tract_quantize.plan import watched
+from tract_quantize.ranges import Calibration, Range
 
 if TYPE_CHECKING:
     from tract_core.api.model import Model

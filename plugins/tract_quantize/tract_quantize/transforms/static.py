@@ -15,9 +15,9 @@ from tract_core.model.translate import empty_twin, translate
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.keys import Array
-from tract_quantize.calibration.ranges import Calibration
 from tract_quantize.naming import check_not_quantized, chosen
 from tract_quantize.plan import QuantizationPlan, bias_of, make_plan, products_of
+from tract_quantize.ranges import Calibration
 from tract_quantize.registry import Bound, Product, role_of
 from tract_quantize.steps import Steps, Weights, by_channel, least_scale, rounded_bias
 from tract_quantize.transforms.rounding import end, wire_bytes, wire_sources, wire_weights
