@@ -1,0 +1,232 @@
+"""Quantised models are written so that other engines compute them in integers, and come out the same there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from tract_onnx.writing.saver import OnnxWriter
+
+import tract_core as tract
+from tract_core.data import Constant, DatumType
+from tract_core.model.fact import TypedFact
+from tract_core.model.typed import TypedModel
+from tract_core.ops.quantize import LookupTable, OffsetI8asU8, OffsetU8asI8, Scale
+
+NODE = helper.make_node
+
+
+def drawn(*shape: int) -> np.ndarray:
+    count = int(np.prod(shape[1:])) or 1
+    return (np.random.default_rng(list(shape)).standard_normal(shape) / np.sqrt(count)).astype(np.float32)
+
+
+def network() -> onnx.ModelProto:
+    """All that engines know in integers: convolutions, one of a single place, one depthwise, a sum, a mean, Gemm."""
+    weights = {
+        "w0": drawn(8, 3, 3, 3),
+        "b0": drawn(8),
+        "w1": drawn(8, 8, 1, 1),
+        "b1": drawn(8),
+        "w2": drawn(8, 1, 3, 3),
+        "b2": drawn(8),
+        "v": drawn(12, 8),
+        "c": drawn(12),
+        "u": drawn(5, 12),
+        "d": drawn(5),
+    }
+    nodes = [
+        NODE("Conv", ["x", "w0", "b0"], ["c0"], pads=[1, 1, 1, 1]),
+        NODE("Relu", ["c0"], ["r0"]),
+        NODE("Conv", ["r0", "w1", "b1"], ["c1"]),
+        NODE("Add", ["r0", "c1"], ["sum"]),
+        NODE("MaxPool", ["sum"], ["pooled"], kernel_shape=[2, 2], strides=[2, 2]),
+        NODE("Conv", ["pooled", "w2", "b2"], ["c2"], pads=[1, 1, 1, 1], group=8),
+        NODE("GlobalAveragePool", ["c2"], ["mean"]),
+        NODE("Flatten", ["mean"], ["flat"]),
+        NODE("Gemm", ["flat", "v", "c"], ["g0"], transB=1),
+        NODE("Relu", ["g0"], ["r1"]),
+        NODE("Gemm", ["r1", "u", "d"], ["y"], transB=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "network",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["B", 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["B", 5])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+class Reader(CalibrationDataReader):
+    def __init__(self) -> None:
+        self._turns = iter(
+            [{"x": np.random.default_rng(seed).standard_normal((4, 3, 8, 8)).astype(np.float32)} for seed in range(3)]
+        )
+
+    def get_next(self):
+        return next(self._turns, None)
+
+
+def session(path: Path) -> tuple[onnxruntime.InferenceSession, Counter[str]]:
+    """What ONNX Runtime makes of a file, and of which operators that is."""
+    options, made = onnxruntime.SessionOptions(), path.with_suffix(".made")
+    options.optimized_model_filepath, options.log_severity_level = str(made), 3
+    found = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return found, Counter(node.op_type for node in onnx.load(made).graph.node)
+
+
+@pytest.mark.parametrize("form", [QuantFormat.QDQ, QuantFormat.QOperator], ids=["pairs", "operators"])
+def test_what_is_read_and_written_again_is_computed_in_the_same_integers(form: QuantFormat, tmp_path: Path) -> None:
+    onnx.save(network(), tmp_path / "float.onnx")
+    quantize_static(
+        tmp_path / "float.onnx",
+        tmp_path / "given.onnx",
+        Reader(),
+        quant_format=form,
+        per_channel=True,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+    )
+    tract.onnx().load(tmp_path / "given.onnx").into_model().save(tmp_path / "written.onnx")
+    (given, before), (written, after) = (session(tmp_path / f"{name}.onnx") for name in ("given", "written"))
+    integers = {name: count for name, count in before.items() if name.startswith("QLinear")}
+    if form is QuantFormat.QDQ:
+        assert {name: after[name] for name in (*integers, "QGemm")} == {**integers, "QGemm": 2}
+    assert after["Conv"] == 0
+    x = np.random.default_rng(9).standard_normal((4, 3, 8, 8)).astype(np.float32)
+    wanted = given.run(None, {"x": x})[0]
+    np.testing.assert_allclose(written.run(None, {"x": x})[0], wanted, atol=0.02 * np.abs(wanted).max())
+
+
+def made(op, *facts: TypedFact, known: dict[int, np.ndarray] | None = None) -> TypedModel:
+    model = TypedModel()
+    inputs = [
+        model.add_const(f"k{slot}", known[slot]) if known and slot in known else model.add_source(f"x{slot}", fact)
+        for slot, fact in enumerate(facts)
+    ]
+    model.set_outputs(model.wire_node("y", op, inputs))
+    return model
+
+
+BYTES = np.arange(256, dtype=np.uint8)
+TABLE = np.random.default_rng(0).permutation(BYTES)
+
+
+@pytest.mark.parametrize(
+    ("op", "x"),
+    [
+        (LookupTable(Constant(TABLE)), BYTES),
+        (LookupTable(Constant(TABLE.view(np.int8))), BYTES.view(np.int8)),
+        (LookupTable(Constant(TABLE.astype(np.float32))), BYTES.view(np.int8)),
+        (OffsetI8asU8(), BYTES.view(np.int8)),
+        (OffsetU8asI8(), BYTES),
+    ],
+    ids=["u8", "i8", "floats", "i8 as u8", "u8 as i8"],
+)
+def test_every_byte_becomes_what_it_must(op, x: np.ndarray) -> None:
+    model = made(op, TypedFact.of(DatumType.from_numpy(x.dtype), (256,)))
+    (wanted,) = tract.runtime_for_name("reference").prepare(tract.Model.from_typed(model.clone())).run([x])
+    content = OnnxWriter().to_bytes(model)
+    onnx.checker.check_model(onnx.load_from_string(content), full_check=True)
+    (found,) = onnxruntime.InferenceSession(content).run(None, {"x0": x})
+    np.testing.assert_array_equal(found, np.asarray(wanted))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.int32])
+def test_integers_times_a_number_are_rounded_and_bounded(kind: type) -> None:
+    ends = np.iinfo(kind)
+    x = np.array([ends.min, ends.min + 1, 0, 1, 3, 5, ends.max - 1, ends.max], kind)
+    factor = np.array([0.5, -0.5, 1.5, 2.5, 1e9, 0, 1, 3], np.float32)
+    model = made(Scale(), TypedFact.of(DatumType.F32, (8,)), TypedFact.of(DatumType.from_numpy(x.dtype), (8,)))
+    (wanted,) = tract.runtime_for_name("reference").prepare(tract.Model.from_typed(model.clone())).run([factor, x])
+    (found,) = onnxruntime.InferenceSession(OnnxWriter().to_bytes(model)).run(None, {"x0": factor, "x1": x})
+    np.testing.assert_array_equal(found, np.asarray(wanted))
+
+
+def in_blocks(nodes: list, rank: int) -> onnx.ModelProto:
+    """x W + b, with the transpose of W in blocks of 16 weights of 4 bits."""
+    rng = np.random.default_rng(0)
+    weights = [
+        helper.make_tensor(
+            "w", TensorProto.INT4, [24, 64], rng.integers(-8, 8, (24, 64)).astype(ml_dtypes.int4).astype(np.int8)
+        ),
+        numpy_helper.from_array(rng.uniform(0.01, 0.1, (24, 4)).astype(np.float32), "s"),
+        numpy_helper.from_array(drawn(24), "b"),
+    ]
+    shape = ["B", 64] if rank == 2 else ["B", "S", 64]
+    graph = helper.make_graph(
+        [
+            NODE("DequantizeLinear", ["w", "s"], ["numbers"], axis=1, block_size=16),
+            NODE("Transpose", ["numbers"], ["turned"], perm=[1, 0]),
+            *nodes,
+        ],
+        "blocks",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [*shape[:-1], 24])],
+        weights,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_weights_in_blocks_stay_in_blocks_elsewhere(rank: int, tmp_path: Path) -> None:
+    nodes = [NODE("MatMul", ["x", "turned"], ["product"]), NODE("Add", ["product", "b"], ["y"])]
+    onnx.save(in_blocks(nodes, rank), tmp_path / "given.onnx")
+    tract.onnx().load(tmp_path / "given.onnx").into_model().save(tmp_path / "written.onnx")
+    found, operators = session(tmp_path / "written.onnx")
+    assert operators["MatMulNBits"] == 1
+    x = np.random.default_rng(1).standard_normal((3, 64) if rank == 2 else (2, 3, 64)).astype(np.float32)
+    wanted = onnxruntime.InferenceSession(str(tmp_path / "given.onnx")).run(None, {"x": x})[0]
+    np.testing.assert_allclose(found.run(None, {"x": x})[0], wanted, atol=0.02 * np.abs(wanted).max())
+    again = tract.onnx().load(tmp_path / "written.onnx").into_model().into_runnable().run([x])[0].to_numpy()
+    np.testing.assert_allclose(again, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("steps", [0.5, 1.0])
+def test_a_bias_is_integers_where_it_is_in_whole_steps(steps: float, tmp_path: Path) -> None:
+    """Of scales 0.5 and 0.25, sums are in steps of 0.125."""
+    weights = {
+        "q": np.array([[[[3]]], [[[-5]]]], np.int8),
+        "ws": np.float32(0.25),
+        "wz": np.int8(0),
+        "xs": np.float32(0.5),
+        "xz": np.uint8(7),
+        "b": np.array([1.25, -0.375 * steps], np.float32),
+    }
+    nodes = [
+        NODE("QuantizeLinear", ["x", "xs", "xz"], ["stored"]),
+        NODE("DequantizeLinear", ["stored", "xs", "xz"], ["data"]),
+        NODE("DequantizeLinear", ["q", "ws", "wz"], ["kernel"]),
+        NODE("Conv", ["data", "kernel", "b"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "bias",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 2, 2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 2, 2])],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "a.onnx")
+    tract.onnx().load(tmp_path / "a.onnx").into_model().save(tmp_path / "b.onnx")
+    model = onnx.load(tmp_path / "b.onnx")
+    made_of = {node.output[0]: node for node in model.graph.node}
+    held = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    (conv,) = (node for node in model.graph.node if node.op_type in ("Conv", "Einsum", "MatMul"))
+    assert conv.op_type == "Conv"
+    if steps == 1.0:
+        maker = made_of[conv.input[2]]
+        assert maker.op_type == "DequantizeLinear"
+        np.testing.assert_array_equal(held[maker.input[0]], np.array([10, -3], np.int32))
+    else:
+        assert conv.input[2] not in made_of
+    x = np.array([[[[0, 1], [-2, 9]]]], np.float32)
+    wanted, found = (onnxruntime.InferenceSession(str(tmp_path / f"{one}.onnx")).run(None, {"x": x})[0] for one in "ab")
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
