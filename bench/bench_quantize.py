@@ -20,6 +20,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -101,15 +103,16 @@ def files(task: Task, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _theirs(task: Task, ready: Path, path: Path, method: str) -> None:
-    quantize_static(
-        str(ready),
-        str(path),
-        _Reader(task),
-        per_channel=True,
-        activation_type=QuantType.QUInt8,
-        weight_type=QuantType.QInt8,
-        calibrate_method=CalibrationMethod[method],
-    )
+    with redirect_stdout(StringIO()):  # it prints what it does
+        quantize_static(
+            str(ready),
+            str(path),
+            _Reader(task),
+            per_channel=True,
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+            calibrate_method=CalibrationMethod[method],
+        )
 
 
 def _session(path: Path) -> Any:

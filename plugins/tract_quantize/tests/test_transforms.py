@@ -228,6 +228,12 @@ class TestWeights:
         assert node.op.block == block
         assert model.typed.outlet_fact(node.inputs[0]).datum_type.short == {8: "i8", 4: "i4"}[bits]
 
+    def test_convolutions_of_one_place_have_a_scale_for_each_channel(self, network) -> None:
+        model = network("depthwise")
+        model.transform(QuantizeWeights(4, elements=1))
+        made = [node.op for node in model.typed.live_nodes() if isinstance(node.op, DequantizeLinear)]
+        assert [op.block for op in made] == [0, 0, 0]
+
     def test_small_ones_stay(self, network) -> None:
         model = network("mlp")
         found = QuantizeWeights(8, elements=700).rounding(model.typed)

@@ -97,7 +97,7 @@ class WeightRounding:
         return placed
 
     def _rounded(self, array: Array, product: Product) -> tuple[Weights, DequantizeLinear]:
-        if product.summed is None or array.ndim != 2:
+        if product.summed is None or array.ndim != 2 or product.as_conv:
             return by_channel(array, product.channel, 8), DequantizeLinear(DatumType.F32, product.channel)
         found = in_blocks(array, product.summed, self._bits, self._block)
         return found, DequantizeLinear(DatumType.F32, product.summed, self._block)
