@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,7 @@ class Task:
 def _trained(name: str, folder: Path) -> tuple[Path, Any]:
     if name == "digits":
         sys.path.insert(0, str(ROOT / "examples" / "digits"))
-        from data import digits
-
-        return ROOT / "examples" / "digits" / "digits.onnx", digits()
+        return ROOT / "examples" / "digits" / "digits.onnx", import_module("data").digits()
     from networks import trained
 
     (network,) = (one for one in trained.NETWORKS if one.name == name)

@@ -88,6 +88,8 @@ class TestRefused:
             ((), "it wants data"),
             (("--data", "DATA", "--random", "2"), "--data and --random are one too much"),
             (("--data", "/nowhere"), "there is no such folder"),
+            (("--data", "DATA", "--set", "B=2"), "the arrays of --data tell the sizes"),
+            (("--random", "1", "--set", "L=2"), "no input has a symbol L"),
             (("--data", "DATA", "--exclude", "nothing"), "no product has a name like 'nothing'"),
             (("--data", "DATA", "--exclude", "*"), "no product is left to quantise"),
             (("--data", "DATA", "--max-error", "1e-9"), "with any product quantised"),
@@ -95,7 +97,7 @@ class TestRefused:
             (("--data", "DATA", "--weights-only", "8", "--save-ranges", "r.json"), "weights alone need no ranges"),
             (("--data", "DATA", "-o", "out.strange"), "out.strange"),
         ],
-        ids=["none", "both", "nowhere", "name", "all", "error", "block", "ranges", "format"],
+        ids=["none", "both", "nowhere", "sizes", "symbol", "name", "all", "error", "block", "ranges", "format"],
     )
     def test_one_error_and_nothing_is_left(self, flags, message: str, tract, folder, tmp_path) -> None:
         model, data = folder("mlp")

@@ -98,6 +98,11 @@ class TestRefused:
             random_samples(network("mlp").typed, 0)
 
 
+def test_a_symbol_that_no_input_has(network) -> None:
+    with pytest.raises(InputError, match="no input has a symbol L; there are: B"):
+        random_samples(network("mlp").typed, 1, {"L": 3})
+
+
 def test_random_samples_are_the_same_each_time(network) -> None:
     one, other = (random_samples(network("attention").typed, 2, {"S": 5}) for _ in range(2))
     assert [turn[0].shape for turn in one] == [(1, 5, 32)] * 2

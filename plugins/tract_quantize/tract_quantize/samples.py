@@ -20,7 +20,6 @@ from tract_core.plugins.keys import Array
 from tract_core.texts import printable
 
 ENDINGS: Final = (".npy", ".npz")
-MOST_FILES: Final = 100_000
 
 
 class Samples(Protocol):
@@ -98,7 +97,7 @@ def samples_in(folder: str | Path, model: TypedModel, most: int | None = None) -
     path = Path(folder)
     if not path.is_dir():
         raise InputError("there is no such folder", where=str(folder), hint=_HINT)
-    files = sorted(one for one in path.iterdir() if one.suffix in ENDINGS and one.is_file())[: most or MOST_FILES]
+    files = _files_in(path)[:most]
     names, facts = _inputs(model)
     if not files:
         raise InputError("there is no .npy or .npz file in it", where=str(folder), hint=_HINT)
@@ -107,6 +106,13 @@ def samples_in(folder: str | Path, model: TypedModel, most: int | None = None) -
             f"an .npy file holds one array, and the model has {len(names)} inputs", where=str(folder), hint=_HINT
         )
     return FileSamples(files, names, [fact.datum_type.storage for fact in facts])
+
+
+def _files_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(one for one in folder.iterdir() if one.suffix in ENDINGS and one.is_file())
+    except OSError as error:
+        raise InputError(f"it cannot be read: {error.strerror or error}", where=str(folder), hint=_HINT) from None
 
 
 _HINT: Final = (
@@ -119,14 +125,18 @@ def random_samples(
 ) -> ListedSamples:
     """Turns of random numbers, to try things: what they say of a model's error on real data is nothing.
 
-    ``symbols``: sizes, 1 where nothing else is said. Raises InputError for less than one turn.
+    ``symbols``: sizes, 1 where nothing else is said. Raises InputError for less than one turn, and for a symbol that no input has.
     """
     from tract_core.cli.values import random_array
 
     if count < 1:
         raise InputError(f"{count} random samples are none")
     names, facts = _inputs(model)
-    sizes = {name: 1 for fact in facts for name in fact.shape.symbols()} | dict(symbols or {})
+    sizes = {name: 1 for fact in facts for name in sorted(fact.shape.symbols())}
+    unknown = ", ".join(sorted((symbols or {}).keys() - sizes.keys()))
+    if unknown:
+        raise InputError(f"no input has a symbol {unknown}; there are: {', '.join(sizes) or 'none'}")
+    sizes |= symbols or {}
     generator = np.random.default_rng(seed)
     turns = [
         [random_array(generator, name, fact, sizes) for name, fact in zip(names, facts, strict=True)]

@@ -85,6 +85,8 @@ def _samples(model: TypedModel, flags: Mapping[str, Any]) -> Samples:
             "it wants data" if flags["data"] is None else "--data and --random are one too much",
             hint="--data FOLDER takes .npz and .npy files; --random N is for trying things only",
         )
+    if flags["data"] is not None and flags["bindings"].values:
+        raise InputError("the arrays of --data tell the sizes", where="--set")
     if flags["data"] is not None:
         return samples_in(flags["data"], model, flags["samples"])
     tell("ranges and errors are those of random numbers, which say nothing of real data: only for trying (--random)")
