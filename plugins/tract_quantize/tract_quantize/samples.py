@@ -125,7 +125,8 @@ def random_samples(
 ) -> ListedSamples:
     """Turns of random numbers, to try things: what they say of a model's error on real data is nothing.
 
-    ``symbols``: sizes, 1 where nothing else is said. Raises InputError for less than one turn, and for a symbol that no input has.
+    ``symbols``: sizes, 1 where nothing else is said. Raises InputError for less than one turn, and for a symbol that no
+    input has.
     """
     from tract_core.cli.values import random_array
 
