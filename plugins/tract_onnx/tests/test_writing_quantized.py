@@ -230,3 +230,42 @@ def test_a_bias_is_integers_where_it_is_in_whole_steps(steps: float, tmp_path: P
     x = np.array([[[[0, 1], [-2, 9]]]], np.float32)
     wanted, found = (onnxruntime.InferenceSession(str(tmp_path / f"{one}.onnx")).run(None, {"x": x})[0] for one in "ab")
     np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+FUNCTIONS = {
+    "Sigmoid": [NODE("Sigmoid", ["numbers"], ["f"])],
+    "Tanh": [NODE("Tanh", ["numbers"], ["f"])],
+    "LeakyRelu": [NODE("LeakyRelu", ["numbers"], ["f"], alpha=0.2)],
+    "HardSwish": [NODE("HardSwish", ["numbers"], ["f"])],
+    "Mul": [NODE("Sigmoid", ["numbers"], ["s"]), NODE("Mul", ["numbers", "s"], ["f"])],
+    "Gather": [NODE("Sin", ["numbers"], ["f"])],
+}
+"""Functions of bytes, by an operator that is to be in the file: a table where it is none that is looked for."""
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_table_that_is_a_function_is_written_as_that(name: str, kind: type, tmp_path: Path) -> None:
+    first, last = ["s0", "z0"], ["s1", "z1"]
+    nodes = [
+        NODE("QuantizeLinear", ["x", *first], ["stored"]),
+        NODE("DequantizeLinear", ["stored", *first], ["numbers"]),
+        *FUNCTIONS[name],
+        NODE("QuantizeLinear", ["f", *last], ["again"]),
+        NODE("DequantizeLinear", ["again", *last], ["y"]),
+    ]
+    middle = 128 if kind is np.uint8 else 0
+    weights = {"s0": np.float32(0.043), "z0": kind(middle), "s1": np.float32(0.031), "z1": kind(middle - 20)}
+    ports = [helper.make_tensor_value_info(one, TensorProto.FLOAT, [256]) for one in "xy"]
+    held = [numpy_helper.from_array(np.asarray(array), one) for one, array in weights.items()]
+    graph = helper.make_graph(nodes, "function", ports[:1], ports[1:], held)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "a.onnx")
+    tract.onnx().load(tmp_path / "a.onnx").into_model().save(tmp_path / "b.onnx")
+    made_of = [node.op_type for node in onnx.load(tmp_path / "b.onnx").graph.node]
+    assert name in made_of
+    assert ("Gather" in made_of) == (name == "Gather")
+    x = ((np.arange(256) - 128) * 0.043).astype(np.float32)
+    runs = [onnxruntime.InferenceSession(str(tmp_path / f"{one}.onnx")).run(None, {"x": x})[0] for one in "ab"]
+    np.testing.assert_allclose(runs[1], runs[0], atol=0.0311 if name == "Gather" else 0)
+    ours = [tract.onnx().load(tmp_path / f"{one}.onnx").into_model().into_runnable().run([x])[0] for one in "ab"]
+    np.testing.assert_array_equal(np.asarray(ours[1]), np.asarray(ours[0]))

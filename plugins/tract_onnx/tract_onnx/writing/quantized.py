@@ -8,6 +8,7 @@ numbers. So the nodes are looked at once more when all are there:
 - a bias in whole steps of the sums becomes integers of 32 bits, with these steps;
 - a product of matrices with such a bias behind it is Gemm;
 - a sum over all places, times one by their number, is GlobalAveragePool;
+- a table of bytes that is a function between two roundings is that function;
 - data whose axes are arranged behind what dequantises it is rounded once more to the very same bytes.
 """
 
@@ -23,6 +24,7 @@ from onnx import helper
 
 from tract_core.data import Constant
 from tract_core.model.fact import TypedFact
+from tract_onnx.writing.tables import Spelled, function_of
 
 Array = np.ndarray[Any, Any]
 
@@ -67,6 +69,10 @@ class Quantized:
     ) -> None:
         self._nodes, self._tensors, self._facts = list(nodes), tensors, facts
         self._made = {name: node for node in self._nodes for name in node.output}
+        self._before: dict[str, list[onnx.NodeProto]] = {}
+        """What was added in front of nodes, by their names."""
+        self._numbers = {node.input[0]: node for node in self._nodes if node.op_type == "DequantizeLinear"}
+        """What makes numbers of integers, by the name of these."""
         self._readers: dict[str, int] = dict.fromkeys(outputs, 1)
         for name in (name for node in self._nodes for name in node.input):
             self._readers[name] = self._readers.get(name, 0) + 1
@@ -78,7 +84,7 @@ class Quantized:
             change = _CHANGES.get(node.op_type)
             found.append((None if change is None else change(self, node)) or node)
             self._made.update(dict.fromkeys(found[-1].output, found[-1]))
-        return [one for node in found for one in (*self._in_front_of(node), node)]
+        return [one for node in found for one in (*self._before.get(node.name, ()), *self._in_front_of(node), node)]
 
     def _in_front_of(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
         """What is added in front of a product, which reads it."""
@@ -138,6 +144,49 @@ class Quantized:
         if node.op_type == "Reshape":
             return None if _attribute(node, "allowzero", 0) or 0 in numbers else lambda x: x.reshape(numbers)
         return (lambda x: np.expand_dims(x, numbers)) if node.op_type == "Unsqueeze" else lambda x: x.squeeze(numbers)
+
+    # --- tables ---
+
+    def as_function(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
+        """Gather(table, bytes that were rounded) -> QuantizeLinear(f(DequantizeLinear(bytes))), where f is known"""
+        table, place, reader = (
+            self.array(node.input[0]),
+            self._made.get(node.input[1]),
+            self._numbers.get(node.output[0]),
+        )
+        stored = None if place is None or place.op_type != "Cast" else self._made.get(place.input[0])
+        if table is None or table.shape != (256,) or table.dtype not in (np.uint8, np.int8) or reader is None:
+            return None
+        if (
+            stored is None
+            or stored.op_type != "QuantizeLinear"
+            or not self._is_plain(stored)
+            or not self._is_plain(reader)
+        ):
+            return None
+        (scale, zero), made = ([self.array(name) for name in one.input[1:]] for one in (stored, reader))
+        if scale is None or zero is None or made[0] is None or made[1] is None or made[1].dtype != table.dtype:
+            return None
+        every = np.arange(256, dtype=np.uint8).view(zero.dtype).astype(np.float32)
+        spelled = function_of(table, (every - np.float32(zero)) * scale, (made[0], made[1]))
+        return None if spelled is None else self._spelled(node, stored, reader, spelled)
+
+    def _spelled(
+        self, node: onnx.NodeProto, stored: onnx.NodeProto, reader: onnx.NodeProto, spelled: Spelled
+    ) -> onnx.NodeProto:
+        """The nodes of a function between two roundings: the last one; the others are in front of it."""
+        numbers, found = (self._tensors.free(f"{node.name}.{label}") for label in ("numbers", spelled.operator))
+        before = [
+            helper.make_node("DequantizeLinear", [stored.output[0], *stored.input[1:]], [numbers], name=numbers),
+            helper.make_node(spelled.operator, [numbers], [found], name=found),
+        ]
+        before[1].attribute.extend(helper.make_attribute(name, value) for name, value in spelled.attributes.items())
+        if spelled.times_input:
+            product = self._tensors.free(f"{node.name}.product")
+            before.append(helper.make_node("Mul", [numbers, found], [product], name=product))
+        self._before[node.name] = before
+        given = [before[-1].output[0], *reader.input[1:]]
+        return helper.make_node("QuantizeLinear", given, [*node.output], name=node.name)
 
     # --- means ---
 
@@ -258,6 +307,7 @@ class Quantized:
 _CHANGES: Final[Mapping[str, Callable[[Quantized, onnx.NodeProto], onnx.NodeProto | None]]] = {
     **dict.fromkeys(("Transpose", "Reshape", "Unsqueeze", "Squeeze"), Quantized.in_front),
     "Add": Quantized.summed,
+    "Gather": Quantized.as_function,
     **dict.fromkeys(("Mul", "Div"), Quantized.as_mean),
 }
 
