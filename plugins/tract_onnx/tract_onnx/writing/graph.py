@@ -21,6 +21,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_onnx.writing.elements import code_of, value_info
+from tract_onnx.writing.joining import Joining, read_by
 from tract_onnx.writing.quantized import Quantized
 from tract_onnx.writing.sizes import Sizes
 from tract_onnx.writing.spelling import Spelling
@@ -28,6 +29,9 @@ from tract_onnx.writing.table import ONNX_WRITE
 
 SHARED: Final = 64
 """Bytes of a constant up to which equal ones are held once."""
+
+_SAME_SIZE: Final = ("Cast", "Reshape", "Squeeze", "Unsqueeze")
+"""Operators behind which a size is the same."""
 
 _HINT: Final = "write it as an archive (.nnef.tar), which has words for every operator"
 
@@ -76,6 +80,8 @@ class GraphWriter:
         self._wanted: dict[OutletId, str] = {}
         self._makers: dict[str, onnx.NodeProto] = {}
         self._bound: set[str] = set()
+        self._facts: dict[str, TypedFact] = {}
+        self._outer = outer
         self._counts: dict[str, int] = {} if outer is None else outer._counts
 
     def write(self) -> onnx.GraphProto:
@@ -88,8 +94,9 @@ class GraphWriter:
         self._all_nodes()
         inputs = [value_info(self._names[outlet], model.outlet_fact(outlet)) for outlet in model.inputs]
         outputs = [value_info(name, model.outlet_fact(outlet)) for outlet, name in self._outputs()]
-        nodes = _needed(self._with_quantized([one.name for one in outputs]), [one.name for one in outputs])
-        read = {name for node in nodes for name in _read_by(node)} | {one.name for one in outputs}
+        names = [one.name for one in outputs]
+        nodes = Joining(self, self._with_quantized(names), names).joined()
+        read = {name for node in nodes for name in read_by(node)} | {*names}
         self.held = {name: value for name, value in self.held.items() if name in read}
         return helper.make_graph(nodes, "model", inputs, outputs)
 
@@ -112,7 +119,8 @@ class GraphWriter:
                 outputs.append(value_info(self.add("Squeeze", name, axes), without_axis(fact, axis)))
             else:
                 outputs.append(value_info(name, fact))
-        return helper.make_graph(self._nodes, self.free("body"), inputs, outputs)
+        nodes = Joining(self, self._nodes, [one.name for one in outputs]).joined()
+        return helper.make_graph(nodes, self.free("body"), inputs, outputs)
 
     def inner(self, model: TypedModel) -> GraphWriter:
         """The writer of a body of this graph."""
@@ -122,6 +130,7 @@ class GraphWriter:
         """A tensor of the model is the one of that name."""
         self._names[outlet] = name
         self._bound.add(name)
+        self._facts[name] = self.model.outlet_fact(outlet)
         self._sizes.note(name, self.model.outlet_fact(outlet))
 
     def free(self, wanted: str) -> str:
@@ -152,12 +161,12 @@ class GraphWriter:
 
     def tensor(self, node: TypedNode, slot: int) -> str:
         """The name of a tensor that the node reads."""
-        return self._name(node.inputs[slot])
+        return self.name_of(node.inputs[slot])
 
-    def hold(self, value: Constant) -> str:
-        """A tensor that is there. Small ones that are equal are one."""
+    def hold(self, value: Constant, where: str = "") -> str:
+        """A tensor that is there, for the node ``where``, else the one that is written. Small equal ones are one."""
         if value.array.nbytes > SHARED or value.array.dtype.kind == "O":
-            return self._held(value, f"{self._where}.constant")
+            return self._held(value, f"{where or self._where}.constant")
         key = (value.datum_type, value.array.shape, value.array.tobytes())
         if key not in self._small:
             self._small[key] = self._held(value, "constant")
@@ -175,21 +184,19 @@ class GraphWriter:
         self._makers.update(dict.fromkeys(names, node))
         return names
 
-    def readers(self, node: TypedNode, slot: int) -> int:
-        """How many read what a node reads, outputs of the model counted."""
-        outlet = node.inputs[slot]
-        return len(self.model.outlet(outlet).successors) + self.model.is_interface(outlet)
+    # --- what joins ask for ---
 
-    def copy(self, name: str, more: Sequence[str]) -> str:
-        """The node that makes a tensor once more, with further inputs."""
-        made = self._makers[name]
-        told = {one.name: helper.get_attribute_value(one) for one in made.attribute}
-        return self.put(made.op_type, [*made.input, *more], 1, told)[0]
+    def known(self, name: str) -> TypedFact | None:
+        """What is known of a tensor."""
+        found = self._facts.get(name)
+        return self._outer.known(name) if found is None and self._outer is not None else found
 
-    def maker(self, name: str) -> tuple[str, list[str]] | None:
-        """The operator that makes a tensor, and what it reads; ``None`` for what is there, or comes."""
-        made = self._makers.get(name)
-        return None if made is None else (made.op_type, [*made.input])
+    def size(self, name: str) -> Dim | None:
+        """The size that a tensor is."""
+        seen = name
+        while (maker := self._makers.get(seen)) is not None and maker.op_type in _SAME_SIZE:
+            seen = maker.input[0]
+        return self._sizes.told(seen)
 
     def sizes(self, dims: Sequence[Dim]) -> str:
         """Sizes as one tensor. Raises Unwritable."""
@@ -216,7 +223,7 @@ class GraphWriter:
         if isinstance(node.op, (TypedSource, Const)):
             return
         if isinstance(node.op, Identity):
-            source = self._name(node.inputs[0])
+            source = self.name_of(node.inputs[0])
             outlet = OutletId(node.id)
             if outlet not in self.model.outputs:
                 self._names[outlet] = source
@@ -264,7 +271,7 @@ class GraphWriter:
         facts = {name: self.model.outlet_fact(outlet) for outlet, name in self._names.items()}
         return Quantized(self._nodes, self, facts, outputs).arranged()
 
-    def _name(self, outlet: OutletId) -> str:
+    def name_of(self, outlet: OutletId) -> str:
         """The name of a tensor; a constant is held from now on."""
         if outlet not in self._names:
             op = self.model.nodes[outlet.node].op
@@ -284,13 +291,14 @@ class GraphWriter:
     def _held(self, value: Constant, wanted: str) -> str:
         name = self.free(wanted)
         self.held[name] = value
+        self._facts[name] = TypedFact.of(value.datum_type, value.array.shape)
         return name
 
     def _outputs(self) -> list[tuple[OutletId, str]]:
         """The outputs, each of a name of its own, which is that of no input and of no other output."""
         found: list[tuple[OutletId, str]] = []
         for outlet in self.model.outputs:
-            name, wanted = self._name(outlet), self._wanted[outlet]
+            name, wanted = self.name_of(outlet), self._wanted[outlet]
             if name != wanted or outlet in self.model.inputs or (outlet, wanted) in found:
                 wanted = wanted if name != wanted else self.free(wanted)
                 self._nodes.append(helper.make_node("Identity", [name], [wanted], name=wanted))
@@ -301,23 +309,6 @@ class GraphWriter:
 def without_axis(fact: TypedFact, axis: int) -> TypedFact:
     """What is known of a slice."""
     return fact.with_shape([size for place, size in enumerate(fact.shape) if place != axis])
-
-
-def _needed(nodes: Sequence[onnx.NodeProto], wanted: Sequence[str]) -> list[onnx.NodeProto]:
-    """Those that the tensors of these names need; others were made part of one behind them."""
-    read, found = set(wanted), list[onnx.NodeProto]()
-    for node in reversed(nodes):
-        if read.intersection(node.output):
-            found.append(node)
-            read.update(_read_by(node))
-    return found[::-1]
-
-
-def _read_by(node: onnx.NodeProto) -> set[str]:
-    """The names of what a node reads, its bodies included."""
-    bodies = [one.g for one in node.attribute if one.HasField("g")]
-    inner = [name for body in bodies for one in body.node for name in _read_by(one)]
-    return {*node.input, *inner, *(one.name for body in bodies for one in body.output)}
 
 
 def _rename(names: Any, before: str, after: str) -> None:

@@ -72,6 +72,10 @@ class Sizes:
             self._known[dim] = self._symbol(name) if (name := symbol_name(dim)) else self._computed(dim)
         return self._known[dim]
 
+    def told(self, name: str) -> Dim | None:
+        """The size that a tensor is, where it is one."""
+        return next((dim for dim, known in self._known.items() if known == name), None)
+
     def _computed(self, dim: TDim) -> str:
         parts = [self._product(factors, times) for factors, times in dim.terms.items()]
         total = parts[0]

@@ -11,6 +11,7 @@ from tract_core.data import Constant, DatumType, DType
 from tract_core.data.containers import ItemFact
 from tract_core.dims import Dim
 from tract_core.model.fact import TypedFact
+from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_onnx.writing.elements import code_of, type_of
@@ -29,16 +30,13 @@ class GraphBeingWritten(Protocol):
         """The tensors that are there, by name."""
         ...
 
-    def maker(self, name: str) -> tuple[str, list[str]] | None:
-        """The operator that makes a tensor, and what it reads."""
+    @property
+    def model(self) -> TypedModel:
+        """The model that the node is of."""
         ...
 
-    def readers(self, node: TypedNode, slot: int) -> int:
-        """How many read what a node reads, outputs of the model counted."""
-        ...
-
-    def copy(self, name: str, more: Sequence[str]) -> str:
-        """The node that makes a tensor once more, with further inputs."""
+    def name_of(self, outlet: OutletId) -> str:
+        """The name of a tensor in front of the node."""
         ...
 
     def fact(self, node: TypedNode, slot: int) -> TypedFact:
@@ -79,6 +77,15 @@ class Spelling:
         return self._writer.opset
 
     @property
+    def model(self) -> TypedModel:
+        """The model that it is of, to look at what is in front of it."""
+        return self._writer.model
+
+    def name_of(self, outlet: OutletId) -> str:
+        """The name of a tensor in front of it."""
+        return self._writer.name_of(outlet)
+
+    @property
     def inputs(self) -> list[str]:
         """The names of what it reads."""
         return [self.input(slot) for slot in range(len(self.node.inputs))]
@@ -100,21 +107,9 @@ class Spelling:
         (name,) = self._writer.put(op_type, inputs, 1, attributes)
         return name
 
-    def made_by(self, name: str) -> tuple[str, list[str]] | None:
-        """The operator of ONNX that makes a tensor, and what it reads; ``None`` for what is there, or comes."""
-        return self._writer.maker(name)
-
     def value(self, name: str) -> Constant | None:
         """A tensor that is there."""
         return self._writer.held.get(name)
-
-    def is_alone(self, slot: int) -> bool:
-        """Whether nobody else reads what it reads there."""
-        return self._writer.readers(self.node, slot) == 1
-
-    def once_more(self, name: str, *more: str) -> str:
-        """The node that makes a tensor, with further inputs, in its place."""
-        return self._writer.copy(name, more)
 
     def several(self, op_type: str, count: int, *inputs: str, **attributes: Any) -> tuple[str, ...]:
         """A node of ONNX with so many results."""

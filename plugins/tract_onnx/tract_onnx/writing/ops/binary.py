@@ -55,22 +55,7 @@ def plain(op: binary.Binary, node: Spelling) -> str:
             bound = _bound(node.fact(1 - slot))
             if bound is not None and node.result().shape == node.fact(slot).shape:
                 return _bounded(op, node, node.input(slot), bound)
-    if isinstance(op, binary.Add):
-        for slot in (0, 1):
-            if (biased := _with_bias(node, slot)) is not None:
-                return biased
     return node.add(_PLAIN[type(op)], *node.inputs)
-
-
-def _with_bias(node: Spelling, slot: int) -> str | None:
-    """A convolution to whose channels constants are added has them as its bias"""
-    maker, value, shape = node.made_by(node.input(slot)), node.fact(1 - slot).constant, node.result().shape
-    if maker is None or maker[0] != "Conv" or len(maker[1]) != 2 or value is None or not node.is_alone(slot):
-        return None
-    channels = [size for axis, size in enumerate(value.shape) if axis != 1]
-    if node.fact(slot).shape != shape or value.ndim < 3 or set(channels) != {1} or value.shape[1] != shape[1]:
-        return None
-    return node.once_more(node.input(slot), node.constant(value.reshape(-1)))
 
 
 def _bound(fact: TypedFact) -> np.generic | None:
@@ -80,22 +65,11 @@ def _bound(fact: TypedFact) -> np.generic | None:
 
 
 def _bounded(op: binary.Min | binary.Max, node: Spelling, x: str, bound: np.generic) -> str:
-    """Relu, or Clip; where what was bounded below is bounded above, Clip does both"""
+    """Relu, or Clip"""
     scalar = node.constant(np.asarray(bound))
     if isinstance(op, binary.Max):
         return node.add("Relu", x) if bound == 0 else node.add("Clip", x, scalar)
-    maker = node.made_by(x)
-    if maker is not None and maker[0] == "Relu" and float(bound) > 0:
-        return node.add("Clip", maker[1][0], node.constant(np.zeros((), np.asarray(bound).dtype)), scalar)
-    if maker is not None and maker[0] == "Clip" and len(maker[1]) == 2 and _below(node, maker[1][1], bound):
-        return node.add("Clip", *maker[1], scalar)
     return node.add("Clip", x, "", scalar)
-
-
-def _below(node: Spelling, name: str, bound: np.generic) -> bool:
-    """Whether the lower bound is below the upper one: ONNX says otherwise what comes out where it is not."""
-    lower = node.value(name)
-    return lower is not None and bool(lower.array < bound)
 
 
 def bits(op: binary.Binary, node: Spelling) -> str | None:

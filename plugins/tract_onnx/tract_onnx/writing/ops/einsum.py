@@ -142,16 +142,16 @@ def _roles(op: EinSum, node: Spelling) -> Roles | None:
 
 
 def _product(op: EinSum, node: Spelling, roles: Roles, op_type: str, inputs: list[str]) -> str:
-    """A product of matrices, for which axes of one role are made one; those of the left stay where nothing else is."""
+    """A product of matrices, for which axes of one role are made one; those of the left stay if there is no batch."""
     a, b, out = *op.axes.inputs, op.axes.outputs[0]
-    stays = not roles.batch and len(roles.summed) == len(roles.right) == 1 and len(roles.left) > 1
+    stays = not roles.batch and len(roles.left) > 1
     sides = (roles.left, roles.summed)
     left = _matrix(node, 0, inputs[0], roles.batch, sides, term=a, stays=stays)
     right = _matrix(node, 1, inputs[1], roles.batch, (roles.summed, roles.right), term=b)
     made = node.add(op_type, left, right)
     sizes = op.sizes([node.fact(0), node.fact(1)])
     order = roles.batch + roles.left + roles.right
-    if not stays and (len(roles.left) != 1 or len(roles.right) != 1):
+    if len(roles.right) != 1 or (len(roles.left) != 1 and not stays):
         made = _arranged(node, made, [sizes[name] for name in order])
     return node.transposed(made, [order.index(name) for name in out])
 
@@ -161,7 +161,7 @@ def _matrix(
 ) -> str:
     """A factor with the axes of the batch in front, and two axes behind them. Axes that only it has are summed.
 
-    ``stays``: whether the axes behind those of the batch stay as they are.
+    ``stays``: whether those of the first side stay as they are.
     """
     order = batch + sides[0] + sides[1]
     shape = dict(zip(term, node.fact(slot).shape, strict=True))
@@ -172,10 +172,11 @@ def _matrix(
         name = node.add("ReduceSum", name, node.ints(own), keepdims=0)
     left = "".join(one for one in term if one in order)
     moved = node.transposed(name, [left.index(one) for one in order])
-    if stays or len(sides[0]) == len(sides[1]) == 1:
+    if len(sides[1]) == 1 and (stays or len(sides[0]) == 1):
         return moved
+    lead, merged = (batch + sides[0], sides[1:]) if stays else (batch, sides)
     return _arranged(
-        node, moved, [*(shape[one] for one in batch), *(product(shape[one] for one in side) for side in sides)]
+        node, moved, [*(shape[one] for one in lead), *(product(shape[one] for one in side) for side in merged)]
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from tract_core.ops.scan import FullOutput, Scan, ScannedInput, StateInput
 from tract_core.plugins.tables import Rows
 from tract_onnx.writing.graph import BodyInput
+from tract_onnx.writing.ops.recurrent_network import network
 from tract_onnx.writing.spelling import Spelling
 from tract_onnx.writing.table import ONNX_WRITE
 
@@ -15,7 +16,12 @@ ROWS = Rows()
 
 @ROWS.row(ONNX_WRITE, Scan)
 def scan(op: Scan, node: Spelling) -> list[str] | None:
-    """Scan, with the states first; whatever else iterations see is around the body"""
+    """LSTM, GRU or RNN; else Scan, with the states first; whatever else iterations see is around the body"""
+    whole = network(op, node)
+    return _looped(op, node) if whole is None else whole
+
+
+def _looped(op: Scan, node: Spelling) -> list[str] | None:
     states = [slot for slot, one in enumerate(op.inputs) if isinstance(one, StateInput)]
     cuts = [(slot, one) for slot, one in enumerate(op.inputs) if isinstance(one, ScannedInput)]
     kept = [slot for slot, one in enumerate(op.outputs) if one.state]

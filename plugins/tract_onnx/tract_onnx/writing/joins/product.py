@@ -1,0 +1,66 @@
+"""Products with what is added to them, and convolutions of what was left out of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import onnx
+
+from tract_core.data import DatumType
+from tract_onnx.writing.joining import JoinFn, Site, told
+
+_WHOLE: Final = (DatumType.F32, DatumType.F64)
+"""Types of which a product is not rounded before something is added."""
+
+
+def with_bias(site: Site) -> Sequence[onnx.NodeProto] | None:
+    """A convolution to whose channels constants are added has them as its bias"""
+    for slot in (0, 1):
+        value = site.value(site.inputs[1 - slot])
+        maker = site.made_by("Conv", site.inputs[slot]) or site.made_by("ConvTranspose", site.inputs[slot])
+        result = site.fact(site.result)
+        if maker is None or len(maker.input) != 2 or value is None or result is None:
+            continue
+        full = (1,) * (result.rank - value.ndim) + value.shape
+        if full[1] == result.shape[1] and value.size == full[1] and value.ndim > 1:
+            return site.instead(maker.op_type, *maker.input, site.constant(value.reshape(-1)), **told(maker))
+    return None
+
+
+def gemm(site: Site) -> Sequence[onnx.NodeProto] | None:
+    """Gemm: a product of two matrices, and what is added to it"""
+    for slot in (0, 1):
+        maker, result = site.made_by("MatMul", site.inputs[slot]), site.fact(site.result)
+        added = site.fact(site.inputs[1 - slot])
+        if maker is None or result is None or added is None or result.datum_type not in _WHOLE or result.rank != 2:
+            continue
+        a, b = (site.fact(name) for name in maker.input)
+        if a is None or b is None or a.rank != 2 or b.rank != 2 or added.rank > 2:
+            continue
+        product = (a.shape[0], b.shape[1])
+        ends = zip(added.shape[::-1], product[::-1], strict=False)
+        if product == tuple(result.shape) and all(size in (1, whole) for size, whole in ends):
+            return site.instead("Gemm", *maker.input, site.inputs[1 - slot])
+    return None
+
+
+def strided(site: Site) -> Sequence[onnx.NodeProto] | None:
+    """A convolution with windows of one place, of every so many places, has strides"""
+    attributes = told(site.node)
+    strides = list(attributes.get("strides", [1] * len(attributes["kernel_shape"])))
+    if set(attributes["kernel_shape"]) != {1} or any(attributes.get("pads", [])) or "auto_pad" in attributes:
+        return None
+    x, found = site.inputs[0], False
+    while (maker := site.made_by("Slice", x)) is not None and len(maker.input) == 5:
+        start, end, axis, step = (site.ints(name) for name in maker.input[1:])
+        if start != [0] or end is None or end[0] < 2**62 or not axis or axis[0] < 2 or not step or step[0] < 1:
+            break
+        strides[axis[0] - 2] *= step[0]
+        x, found = maker.input[0], True
+    if not found:
+        return None
+    return site.instead("Conv", x, *site.inputs[1:], **{**attributes, "strides": strides})
+
+
+JOINS: Final[Sequence[tuple[str, JoinFn]]] = (("Add", with_bias), ("Add", gemm), ("Conv", strided))
