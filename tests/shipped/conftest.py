@@ -45,7 +45,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     rows = sorted(row for report in reports if (row := dict(report.user_properties).get("row")))
     if not rows:
         return
-    table = Table("file", "MB", "nodes", "load s", "wired", "decluttered", "cpu", "verdict", title="shipped files")
+    table = Table(
+        "file", "MB", "nodes", "load s", "wired", "decluttered", "cpu", "written", "verdict", title="shipped files"
+    )
     for row in rows:
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 160).print(table)

@@ -10,12 +10,14 @@ from typing import Final
 
 import numpy as np
 import onnx
-from shipped_inputs import Array, Case, Known, two_cases
+from shipped_inputs import Array, Case, Known, session, two_cases
 from shipped_nodes import distance, partings
 from tract_nnef.transforms.cycle import NnefCycle
 from tract_onnx.frontend import OnnxLoader
+from tract_onnx.writing.saver import OnnxWriter
 
 from tract_core.data.datum_type import DatumType
+from tract_core.errors import Unwritable
 from tract_core.model.fact_text import parse_inference_fact
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
@@ -41,7 +43,8 @@ RunFn = Callable[[Case], list[Array]]
 class Findings:
     """What is known of one file; ``failures`` is empty where all is well. Differences are those of `distance`.
 
-    ``wired``, ``decluttered``: on the reference runtime; ``cpu``: decluttered, on the CPU runtime.
+    ``wired``, ``decluttered``: on the reference runtime; ``cpu``: decluttered, on the CPU runtime; ``written``:
+    decluttered, written to ONNX again, in ONNX Runtime.
     ``seconds``: of the processor, for loading and simplifying it. ``blamed``: operators of ONNX Runtime that float64 is
     against. ``tipped``: operators that are right in both engines, but round a state that fell on two sides. ``ours``,
     ``theirs``: distances of the two engines from float64, where that was asked. ``kept``: shapes here and there, where
@@ -54,6 +57,7 @@ class Findings:
     wired: float = 0.0
     decluttered: float = 0.0
     cpu: float = 0.0
+    written: float = 0.0
     blamed: dict[str, None] = field(default_factory=dict)
     tipped: dict[str, None] = field(default_factory=dict)
     kept: str = ""
@@ -92,7 +96,11 @@ def examine(path: Path, known: Sequence[Known] = ({}, {})) -> Findings:
             findings.failures.append(f"has a size of {len(size)} characters: {size:.80}...")
         if not same_model(NnefCycle().apply(given).declutter(), decluttered):
             findings.failures.append("comes back from an archive as another model")
-    ways = _ways(wired, decluttered)
+    try:
+        ways = _ways(wired, decluttered)
+    except Unwritable as error:
+        findings.failures.append(f"cannot be written: {error}")
+        return findings
     for case in two_cases(path, known):
         try:
             found = [run(case) for run in ways]
@@ -108,13 +116,22 @@ def examine(path: Path, known: Sequence[Known] = ({}, {})) -> Findings:
         findings.wired = max(findings.wired, worst[0])
         findings.decluttered = max(findings.decluttered, worst[1])
         findings.cpu = max(findings.cpu, worst[2])
+        findings.written = max(findings.written, worst[3])
         if max(worst) > TOLERANCE:
             _judge(path, wired, case, found, findings)
     return findings
 
 
 def _ways(wired: TypedModel, decluttered: TypedModel) -> list[RunFn]:
-    return [_on("reference", wired), _on("reference", decluttered), _on("cpu", decluttered)]
+    return [_on("reference", wired), _on("reference", decluttered), _on("cpu", decluttered), _written(decluttered)]
+
+
+def _written(model: TypedModel) -> RunFn:
+    """The model as a file that ONNX's own checks take, in ONNX Runtime."""
+    content = OnnxWriter().to_bytes(model)
+    onnx.checker.check_model(content, full_check=True)
+    engine = session(content)
+    return lambda case: engine.run(None, case.given)
 
 
 def _on(runtime: str, model: TypedModel) -> RunFn:

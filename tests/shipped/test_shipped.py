@@ -20,7 +20,7 @@ def test_file(path: Path, record_property) -> None:
     findings = examine(path, fetch.known(path))
     figures = (
         f"{findings.megabytes:.1f}", str(findings.nodes), f"{findings.seconds:.2f}",
-        f"{findings.wired:.0e}", f"{findings.decluttered:.0e}", f"{findings.cpu:.0e}",
+        f"{findings.wired:.0e}", f"{findings.decluttered:.0e}", f"{findings.cpu:.0e}", f"{findings.written:.0e}",
     )  # fmt: skip
     record_property("row", (fetch.short_name(path), *figures, findings.verdict))
     assert not findings.failures, findings.verdict

@@ -16,7 +16,7 @@ from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.model.fact import TypedFact
 
-_FAMILIES: Final = ("activation", "axis", "norm", "product", "reduce")
+_FAMILIES: Final = ("activation", "axis", "fft", "norm", "product", "reduce")
 """Modules of `tract_onnx.writing.joins`, one per family, each with its `JOINS`."""
 
 JoinFn = Callable[["Site"], "Sequence[onnx.NodeProto] | None"]

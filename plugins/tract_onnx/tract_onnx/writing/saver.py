@@ -24,8 +24,10 @@ USUAL: Final = 21
 _FORMATS: Final = {17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12, 25: 13, 26: 13}
 """The version of the file's own format that came with those of the operators."""
 
-_ML_VERSION: Final = 4
-"""Of the operators of ``ai.onnx.ml``."""
+_ML_VERSION: Final = {"TreeEnsemble": 5}
+"""The version of the operators of ``ai.onnx.ml`` that has one of these; the others are there in `_ML_USUAL`."""
+
+_ML_USUAL: Final = 4
 
 LARGEST: Final = (1 << 31) - (1 << 20)
 """Bytes of tensors that a file may hold: protobuf takes no more than 2 GB."""
@@ -81,7 +83,9 @@ class OnnxWriter:
 
     def _versions(self, graph: onnx.GraphProto) -> dict[str, int]:
         """The version of the operators, by domain."""
-        return {"": self._opset, **({ML_DOMAIN: _ML_VERSION} if ML_DOMAIN in _domains(graph) else {})}
+        used = _operators(graph)
+        wanted = [_ML_VERSION.get(name, _ML_USUAL) for domain, name in used if domain == ML_DOMAIN]
+        return {"": self._opset, **({ML_DOMAIN: max(wanted)} if wanted else {})}
 
     def _model(self, model: TypedModel) -> tuple[onnx.ModelProto, dict[str, Constant]]:
         writer = GraphWriter(model, self._opset)
@@ -111,10 +115,10 @@ def _check(made: onnx.ModelProto, held: dict[str, Constant]) -> None:
         raise Unwritable(f"the format does not have it so: {str(error).strip()[:500]}", hint=hint) from None
 
 
-def _domains(graph: onnx.GraphProto) -> set[str]:
-    """Those of all operators, in bodies too."""
+def _operators(graph: onnx.GraphProto) -> set[tuple[str, str]]:
+    """The domains and names of all operators, in bodies too."""
     bodies = [one.g for node in graph.node for one in node.attribute if one.HasField("g")]
-    return {node.domain for node in graph.node}.union(*map(_domains, bodies))
+    return {(node.domain, node.op_type) for node in graph.node}.union(*map(_operators, bodies))
 
 
 def _add_all(made: onnx.ModelProto, held: dict[str, Constant]) -> None:

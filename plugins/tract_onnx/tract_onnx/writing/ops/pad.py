@@ -22,12 +22,12 @@ def pad(op: Pad, node: Spelling) -> str | None:
 
 @ROWS.row(ONNX_WRITE, DynPad)
 def dyn_pad(op: DynPad, node: Spelling) -> str | None:
-    """Pad"""
-    return _padded(node, node.input(), node.input(1), op.mode) if len(node.node.inputs) == 2 else None
+    """Pad, with the value of the run where it has one"""
+    return _padded(node, node.input(), node.as_i64(1), op.mode, *node.inputs[2:])
 
 
-def _padded(node: Spelling, x: str, pads: str, mode: PadMode) -> str | None:
+def _padded(node: Spelling, x: str, pads: str, mode: PadMode, *value: str) -> str | None:
     if isinstance(mode, PadWrap) and node.opset < 19:
         return None
-    values = [node.held(mode.value)] if isinstance(mode, PadConstant) else []
+    values = [*value] or ([node.held(mode.value)] if isinstance(mode, PadConstant) else [])
     return node.add("Pad", x, pads, *values, mode=_MODES[type(mode)])
