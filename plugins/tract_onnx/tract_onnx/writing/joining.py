@@ -16,8 +16,11 @@ from tract_core.data import Constant
 from tract_core.dims import Dim
 from tract_core.model.fact import TypedFact
 
-_FAMILIES: Final = ("activation", "axis", "fft", "norm", "product", "reduce")
+_FAMILIES: Final = ("activation", "axis", "fft", "norm", "product", "recurrent", "reduce")
 """Modules of `tract_onnx.writing.joins`, one per family, each with its `JOINS`."""
+
+_MADE_ONCE: Final = ("Cast", "Concat", "Reshape", "Shape", "Squeeze", "Transpose", "Unsqueeze")
+"""Operators that rows add for themselves, of which the same is made once."""
 
 JoinFn = Callable[["Site"], "Sequence[onnx.NodeProto] | None"]
 """Looks at a node and at what is in front of it. Returns the nodes that are written instead, which make its results.
@@ -72,6 +75,7 @@ class Joining:
     def __init__(self, graph: GraphWritten, nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> None:
         self.graph, self.outputs = graph, frozenset(outputs)
         self._nodes = nodes
+        self._made: dict[tuple[str | bytes, ...], str] = {}
         self.makers: dict[str, onnx.NodeProto] = {}
         self.readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
         for node in nodes:
@@ -98,8 +102,19 @@ class Joining:
                     self._add(one)
                 for one in before:
                     self._remove(one)
-                return [*instead[:-1], *self._settled(instead[-1])]
-        return [node]
+                return [settled for one in instead for settled in self._settled(one)]
+        return [] if self._is_there_already(node) else [node]
+
+    def _is_there_already(self, node: onnx.NodeProto) -> bool:
+        """Whether another node makes the same: it is read from now on."""
+        if node.op_type not in _MADE_ONCE:
+            return False
+        key = (node.op_type, *node.input, *(one.SerializeToString() for one in node.attribute))
+        other = self._made.setdefault(key, node.output[0])
+        if other == node.output[0] or self.makers.get(other) is None:
+            self._made[key] = node.output[0]
+            return False
+        return self.alias(node, other)
 
     def _is_there(self, node: onnx.NodeProto) -> bool:
         return any(self.makers.get(name) is node for name in node.output)
@@ -134,6 +149,19 @@ class Joining:
     def is_read(self, name: str) -> bool:
         """Whether anything reads a tensor."""
         return name in self.outputs or bool(self.readers[name])
+
+    def alias(self, node: onnx.NodeProto, name: str) -> bool:
+        """Those that read what a node makes read another tensor. Not where it is an output, or read in a body."""
+        result = node.output[0]
+        readers = self.readers[result]
+        if result in self.outputs or any(result not in one.input for one in readers):
+            return False
+        for one in readers:
+            one.input[:] = [name if each == result else each for each in one.input]
+        self.readers[name] += [one for one in readers if all(one is not other for other in self.readers[name])]
+        self.readers[result] = []
+        self._remove(node)
+        return True
 
 
 class Site:
@@ -209,6 +237,14 @@ class Site:
     def constant(self, array: np.ndarray[Any, Any]) -> str:
         """A tensor that is there. Returns its name."""
         return self._joining.graph.hold(Constant(array), self.node.name)
+
+    def is_read(self, name: str) -> bool:
+        """Whether anything reads a tensor."""
+        return self._joining.is_read(name)
+
+    def same(self, name: str) -> list[onnx.NodeProto] | None:
+        """The result of this node is that tensor, which others read from now on; ``None`` where they cannot."""
+        return [] if self._joining.alias(self.node, name) else None
 
     def renamed(self, name: str) -> list[onnx.NodeProto]:
         """What makes a tensor makes the result of this node."""

@@ -51,6 +51,16 @@ def removed(site: Site) -> Sequence[onnx.NodeProto] | None:
     return site.instead("Squeeze", inner.input[0], site.constant(np.array(axes, np.int64)))
 
 
+def put_back(site: Site) -> Sequence[onnx.NodeProto] | None:
+    """Axes that are removed and added again, or the other way round"""
+    other = {"Squeeze": "Unsqueeze", "Unsqueeze": "Squeeze"}[site.node.op_type]
+    inner = site.maker(site.inputs[0])
+    if inner is None or inner.op_type != other or len(inner.input) != 2 or len(site.inputs) != 2:
+        return None
+    first, later = site.ints(inner.input[1]), site.ints(site.inputs[1])
+    return site.same(inner.input[0]) if first is not None and first == later else None
+
+
 def picked(site: Site) -> Sequence[onnx.NodeProto] | None:
     """Gather of one place, for a slice of size 1 whose axis goes"""
     inner = site.made_by("Slice", site.inputs[0])
@@ -152,6 +162,8 @@ def renamed(site: Site) -> Sequence[onnx.NodeProto] | None:
 JOINS: Final[Sequence[tuple[str, JoinFn]]] = (
     ("Identity", renamed),
     ("Transpose", transposed),
+    ("Unsqueeze", put_back),
+    ("Squeeze", put_back),
     ("Unsqueeze", added),
     ("Squeeze", removed),
     ("Squeeze", picked),

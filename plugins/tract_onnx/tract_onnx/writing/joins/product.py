@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
 import onnx
 
 from tract_core.data import DatumType
@@ -63,4 +64,24 @@ def strided(site: Site) -> Sequence[onnx.NodeProto] | None:
     return site.instead("Conv", x, *site.inputs[1:], **{**attributes, "strides": strides})
 
 
-JOINS: Final[Sequence[tuple[str, JoinFn]]] = (("Add", with_bias), ("Add", gemm), ("Conv", strided))
+def of_parts(site: Site) -> Sequence[onnx.NodeProto] | None:
+    """A product with the rows of a matrix in two parts, which are added"""
+    makers = [site.made_by("MatMul", name) for name in site.inputs]
+    result = site.fact(site.result)
+    if makers[0] is None or makers[1] is None or result is None or result.datum_type not in _WHOLE:
+        return None
+    names = [one.input[0] for one in makers if one is not None]
+    parts, weights = (
+        [site.fact(name) for name in names],
+        [site.value(one.input[1]) for one in makers if one is not None],
+    )
+    (a, b), (v, w) = parts, weights
+    if a is None or b is None or v is None or w is None or a.rank != b.rank or a.rank < 2 or v.ndim != 2 or w.ndim != 2:
+        return None
+    if a.shape[:-1] != b.shape[:-1] or v.shape[1] != w.shape[1]:
+        return None
+    joined = site.before("Concat", *names, axis=a.rank - 1)
+    return [joined, *site.instead("MatMul", joined.output[0], site.constant(np.concatenate([v, w])))]
+
+
+JOINS: Final[Sequence[tuple[str, JoinFn]]] = (("Add", with_bias), ("Add", gemm), ("Add", of_parts), ("Conv", strided))

@@ -21,6 +21,7 @@ from tract_core.ops.einsum import EinSum
 from tract_core.ops.elementwise import Tanh
 from tract_core.ops.recurrent import GruEpilogue, LstmEpilogue
 from tract_core.ops.scan import Scan, ScannedInput, StateInput
+from tract_core.ops.slice import Slice
 from tract_onnx.writing.spelling import Spelling
 
 Array = np.ndarray[Any, Any]
@@ -112,9 +113,9 @@ def _results(op: Scan, node: Spelling, y: str, last: Sequence[str]) -> list[str]
 def _initial(node: Spelling, slot: int) -> str:
     """A state in front of the first step, [1, items, hidden]; an empty name where it is 0."""
     outlet = node.node.inputs[slot]
-    maker = node.model.nodes[outlet.node]
-    source = maker.inputs[0] if isinstance(maker.op, MultiBroadcastTo) else outlet
-    known = node.model.outlet_fact(source).constant
+    while isinstance((maker := node.model.nodes[outlet.node]).op, (MultiBroadcastTo, RmAxis, AddAxis, Slice)):
+        outlet = maker.inputs[0]
+    known = node.model.outlet_fact(outlet).constant
     return "" if known is not None and not known.any() else node.with_axes(node.input(slot), [0])
 
 
@@ -145,17 +146,22 @@ def _product(node: Spelling, maker: TypedNode, slot: int, w: Array, biases: tupl
     steps, items, gates = out
     summed = [one for one in term if one in other and one not in out]
     own = [axis for axis, one in enumerate(other) if one not in (gates, *summed)]
-    is_plain = len(set(term)) == len(term) and set(term) == {steps, items, *summed} and len(set(other)) == len(other)
-    sizes = [fact.shape[term.index(one)] for one in summed]
+    alone = [axis for axis, one in enumerate(term) if one not in (steps, items, *summed)]
+    is_plain = len(set(term)) == len(term) and len(set(other)) == len(other) and {steps, items} <= set(term)
+    sizes_of = dict(zip(term, fact.shape, strict=True))
+    sizes = [sizes_of[one] for one in summed]
     if not is_plain or gates not in other or any(w.shape[axis] != 1 for axis in own):
+        return None
+    if not all(is_one(fact.shape[axis]) for axis in alone):
         return None
     if sizes != [w.shape[other.index(one)] for one in summed]:
         return None
     left = [one for axis, one in enumerate(other) if axis not in own]
     flat = w.squeeze(tuple(own)).transpose([left.index(one) for one in (gates, *summed)])
-    moved = node.transposed(node.name_of(maker.inputs[slot]), [term.index(one) for one in (steps, items, *summed)])
+    name, term = node.name_of(maker.inputs[slot]), "".join(one for axis, one in enumerate(term) if axis not in alone)
+    moved = node.transposed(node.without_axes(name, alone), [term.index(one) for one in (steps, items, *summed)])
     if len(summed) != 1:
-        lead = [fact.shape[term.index(one)] for one in (steps, items)]
+        lead = [sizes_of[one] for one in (steps, items)]
         moved = node.reshaped(moved, [*lead, product(sizes)])
     return Given(moved, np.ascontiguousarray(flat.reshape(len(flat), prod(flat.shape[1:]))), biases)
 
