@@ -27,13 +27,17 @@ def pulsed(model: TypedModel, pulse: int | str, symbol: str = "S") -> TypedModel
     return apply_transform(model, Pulse(pulse, symbol))
 
 
-def streamed_outputs(model: TypedModel, inputs: list[Any], runtime: str = "reference") -> list[Any]:
-    """What a pulsed model gives, pulse by pulse, with garbage behind the signal, cut as its properties say."""
+def streamed_outputs(model: TypedModel, inputs: list[Any], runtime: str = "reference", state: Any = None) -> list[Any]:
+    """What a pulsed model gives, pulse by pulse, with garbage behind the signal, cut as its properties say.
+
+    ``state``: what runs it, where that is no runtime of ours.
+    """
     streams = Streams.of(model)
     assert streams is not None
     counts = [None if end is None else x.shape[end.axis] for x, end in zip(inputs, streams.inputs, strict=True)]
     length = streams.symbol_for(counts)
-    state, found, turn = runnable(model, runtime).spawn_state(), [list[Any]() for _ in model.outputs], 0
+    state = runnable(model, runtime).spawn_state() if state is None else state
+    found, turn = [list[Any]() for _ in model.outputs], 0
     wanted = [streams.output_length(slot, length) for slot in range(len(found))]
     seen = [0] * len(found)
     ended = False

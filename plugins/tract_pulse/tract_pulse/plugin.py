@@ -62,6 +62,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         "cuda": [f"tract_pulse.cuda.{family}" for family in _NATIVE],
         "pulse": [f"tract_pulse.rules.{family}" for family in _FAMILIES],
         **dict.fromkeys(("nnef", "nnef_write"), spelled),
+        "onnx_write": ["tract_pulse.onnx.stream"],
         **{table: [f"tract_pulse.squares.{family}" for family in families] for table, families in _SQUARES.items()},
     }
 

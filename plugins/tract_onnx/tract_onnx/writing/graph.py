@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from tract_core.data import Constant, SymbolicArray
+from tract_core.data import Constant, DatumType, SymbolicArray
 from tract_core.dims import Dim
 from tract_core.errors import Unsupported, Unwritable, together
 from tract_core.model.const import Const
@@ -32,6 +32,9 @@ SHARED: Final = 64
 
 _SAME_SIZE: Final = ("Cast", "Reshape", "Squeeze", "Unsqueeze")
 """Operators behind which a size is the same."""
+
+_STREAM: Final = "pulse.delay"
+"""The property that a model in pulses has."""
 
 _HINT: Final = "write it as an archive (.nnef.tar), which has words for every operator"
 
@@ -82,6 +85,10 @@ class GraphWriter:
         self._bound: set[str] = set()
         self._facts: dict[str, TypedFact] = {}
         self._outer = outer
+        self._states: dict[str, TypedFact] = {}
+        self._kept: dict[str, onnx.ValueInfoProto] = {}
+        self._lengths: dict[str, TypedFact] = {}
+        self._positions: dict[Dim, str] = {}
         self._counts: dict[str, int] = {} if outer is None else outer._counts
 
     def write(self) -> onnx.GraphProto:
@@ -93,7 +100,9 @@ class GraphWriter:
             self.bind(outlet, self._wanted[outlet])
         self._all_nodes()
         inputs = [value_info(self._names[outlet], model.outlet_fact(outlet)) for outlet in model.inputs]
+        inputs += [value_info(name, fact) for name, fact in {**self._states, **self._lengths}.items()]
         outputs = [value_info(name, model.outlet_fact(outlet)) for outlet, name in self._outputs()]
+        outputs += [self._kept[name] for name in self._states]
         names = [one.name for one in outputs]
         nodes = Joining(self, self._with_quantized(names), names).joined()
         read = {name for node in nodes for name in read_by(node)} | {*names}
@@ -183,6 +192,48 @@ class GraphWriter:
         self._nodes.append(node)
         self._makers.update(dict.fromkeys(names, node))
         return names
+
+    # --- what is kept between runs ---
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the model goes on from run to run: it is one in pulses."""
+        return self._outer.is_stream if self._outer is not None else _STREAM in self.model.properties
+
+    def state(self, wanted: str, fact: TypedFact) -> str:
+        """An input for what is kept between runs. Raises Unwritable in a body."""
+        if self._outer is not None:
+            raise Unwritable("what a body keeps between runs has no words in ONNX", hint=_HINT)
+        name = self.free(wanted)
+        self._states[name] = fact
+        self._facts[name] = fact
+        self._sizes.note(name, fact)
+        return name
+
+    def keep(self, state: str, name: str, fact: TypedFact | None = None) -> None:
+        """What the next run is given for a state. ``fact``: of that, where it is another than before."""
+        kept = self.free(f"{state}_out")
+        self._nodes.append(helper.make_node("Identity", [name], [kept], name=kept))
+        self._kept[state] = value_info(kept, fact or self._states[state])
+
+    def position(self, count: Dim) -> str:
+        """How many there were before this run, of which each run has ``count``: one state for each number."""
+        if count not in self._positions:
+            before = self.state("position", TypedFact.of(DatumType.I64, (1,)))
+            self.keep(before, self.add("Add", before, self.sizes([count])))
+            self._positions[count] = before
+        return self._positions[count]
+
+    def length(self, symbol: str) -> str | None:
+        """An input for a size that no tensor tells, as the length of a signal that has not ended; in streams alone."""
+        if self._outer is not None:
+            return self._outer.length(symbol)
+        if not self.is_stream:
+            return None
+        name = self.free(symbol)
+        self._lengths[name] = fact = TypedFact.of(DatumType.I64, (1,))
+        self._facts[name] = fact
+        return name
 
     # --- what joins ask for ---
 

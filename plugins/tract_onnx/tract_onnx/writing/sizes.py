@@ -24,6 +24,10 @@ class Nodes(Protocol):
         """A tensor that is there."""
         ...
 
+    def length(self, symbol: str) -> str | None:
+        """An input for a size that no tensor tells, where there may be one."""
+        ...
+
 
 class Sizes:
     """The sizes of one graph. Each is computed once; the results are i64 of shape [1]."""
@@ -93,6 +97,8 @@ class Sizes:
     def _symbol(self, name: str) -> str:
         if name not in self._symbols and self._around is not None:
             return self._around._symbol(name)
+        if name not in self._symbols and (given := self._nodes.length(name)) is not None:
+            self._symbols[name] = lambda: given
         if name not in self._symbols:
             raise Unwritable(f"no tensor in front tells the size {name}", hint="give it a number: --set")
         size = symbol(name)

@@ -63,6 +63,23 @@ class GraphBeingWritten(Protocol):
         """The writer of a body."""
         ...
 
+    @property
+    def is_stream(self) -> bool:
+        """Whether the model goes on from run to run."""
+        ...
+
+    def state(self, wanted: str, fact: TypedFact) -> str:
+        """An input for what is kept between runs. Raises Unwritable in a body."""
+        ...
+
+    def keep(self, state: str, name: str, fact: TypedFact | None = None) -> None:
+        """What the next run is given for a state."""
+        ...
+
+    def position(self, count: Dim) -> str:
+        """How many there were before this run, of which each run has ``count``."""
+        ...
+
 
 class Spelling:
     """A node, and the graph that it is written to."""
@@ -128,6 +145,26 @@ class Spelling:
         """A graph for an attribute: see `writing.graph`, which has the words for where its inputs come from."""
         return self._writer.inner(model).write_body(ports, ends or [None] * len(model.outputs))
 
+    @property
+    def is_stream(self) -> bool:
+        """Whether the model goes on from run to run, as one in pulses does."""
+        return self._writer.is_stream
+
+    def state(self, label: str, fact: TypedFact) -> str:
+        """An input for what is kept between runs, which is 0 at first. Raises Unwritable in a body."""
+        return self._writer.state(f"{self.node.name}.{label}", fact)
+
+    def keep(self, state: str, name: str, fact: TypedFact | None = None) -> None:
+        """A tensor is what the next run is given for a state: an output of that name, with ``_out`` behind it.
+
+        ``fact``: what is known of it, where that is not what is known of the state.
+        """
+        self._writer.keep(state, name, fact)
+
+    def position(self, count: Dim) -> str:
+        """The position in a stream at which this run begins, i64 of shape [1]. ``count``: of positions in each run."""
+        return self._writer.position(count)
+
     def empty_sequence(self, kind: DType) -> str:
         """A sequence without elements."""
         return self.add("SequenceEmpty", dtype=code_of(kind))
@@ -152,6 +189,13 @@ class Spelling:
         """A tensor of integers that it reads, as i64, which is what sizes are already."""
         is_there = self.fact(slot).datum_type in (DatumType.I64, DatumType.TDIM)
         return self.input(slot) if is_there else self.cast(self.input(slot), DatumType.I64)
+
+    def where(self, condition: str, yes: str, no: str, kind: DType) -> str:
+        """A choice, element by element; of booleans in words of logic, as ONNX Runtime has no kernel for them."""
+        if not kind.is_bool():
+            return self.add("Where", condition, yes, no)
+        taken = self.add("And", condition, yes)
+        return self.add("Or", taken, self.add("And", self.add("Not", condition), no))
 
     def transposed(self, name: str, order: Sequence[int]) -> str:
         """A tensor with its axes in another order."""

@@ -12,5 +12,6 @@ ROWS = Rows()
 
 @ROWS.row(ONNX_WRITE, Iff)
 def iff(op: Iff, node: Spelling) -> str:
-    """Where"""
-    return node.add("Where", *node.inputs)
+    """Where, or And and Or"""
+    condition, yes, no = node.inputs
+    return node.where(condition, yes, no, node.result().datum_type)

@@ -54,8 +54,11 @@ class Given:
     biases: tuple[Array, ...]
 
 
-def network(op: Scan, node: Spelling) -> list[str] | None:
-    """LSTM, GRU or RNN; ``None`` for any other loop."""
+def network(op: Scan, node: Spelling, names: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """LSTM, GRU or RNN: its results, and the states at the end; ``None`` for any other loop.
+
+    ``names``: of what the loop reads.
+    """
     cell = _cell(op)
     if cell is None or node.result().datum_type is not DatumType.F32:
         return None
@@ -68,7 +71,7 @@ def network(op: Scan, node: Spelling) -> list[str] | None:
     if given is None:
         return None
     biases = _biases(cell, given)
-    initial = [_initial(node, slot) for slot in cell.states]
+    initial = [_initial(node, slot, names[slot]) for slot in cell.states]
     inputs = [
         given.x,
         node.constant(given.w[None]),
@@ -82,7 +85,8 @@ def network(op: Scan, node: Spelling) -> list[str] | None:
     told["direction"] = "forward" if scanned.chunk > 0 else "reverse"
     count = 1 + len(cell.states)
     y, *last = node.several(_NAMES[cell.kind], count, *inputs, hidden_size=cell.r.shape[1], **told)
-    return _results(op, node, y, last)
+    states = [node.without_axes(name, [0]) for name in last]
+    return _results(op, node, y, states), states
 
 
 def _biases(cell: Cell, given: Given) -> Array | None:
@@ -97,26 +101,28 @@ def _biases(cell: Cell, given: Given) -> Array | None:
     return np.concatenate([first, second]) if first.any() or second.any() else None
 
 
-def _results(op: Scan, node: Spelling, y: str, last: Sequence[str]) -> list[str]:
+def _results(op: Scan, node: Spelling, y: str, states: Sequence[str]) -> list[str]:
     """Those of the loop, in its order: without the axis of directions."""
     found: dict[int, str] = {}
-    states = iter(last)
+    last = iter(states)
     for one in op.outputs:
-        state = next(states) if one.state else ""
+        state = next(last) if one.state else ""
         if one.full is not None:
             found[one.full.slot] = node.without_axes(y, [1])
         if one.last is not None:
-            found[one.last] = node.without_axes(state, [0])
+            found[one.last] = state
     return [found[slot] for slot in range(len(found))]
 
 
-def _initial(node: Spelling, slot: int) -> str:
+def _initial(node: Spelling, slot: int, name: str) -> str:
     """A state in front of the first step, [1, items, hidden]; an empty name where it is 0."""
+    if name != node.input(slot):
+        return node.with_axes(name, [0])
     outlet = node.node.inputs[slot]
     while isinstance((maker := node.model.nodes[outlet.node]).op, (MultiBroadcastTo, RmAxis, AddAxis, Slice)):
         outlet = maker.inputs[0]
     known = node.model.outlet_fact(outlet).constant
-    return "" if known is not None and not known.any() else node.with_axes(node.input(slot), [0])
+    return "" if known is not None and not known.any() else node.with_axes(name, [0])
 
 
 def _given(node: Spelling, outlet: OutletId, gates: int) -> Given | None:
