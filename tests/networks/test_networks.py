@@ -110,3 +110,17 @@ def test_one_wrong_weight_is_noticed(network: Network, exported, tmp_path: Path)
     check(model, given, theirs)
     with pytest.raises(AssertionError):
         check(model, given, wanted)
+
+
+@pytest.mark.parametrize("opset", [17, 21, 23])
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
+def test_written_again(network: Network, symbolic: bool, opset: int, exported, tmp_path: Path) -> None:
+    """As a file of ONNX, which its checks take, and ONNX Runtime runs."""
+    path, written = exported(network, symbolic), tmp_path / "written.onnx"
+    tract.load(path).save(written, opset=opset)
+    onnx.checker.check_model(written, full_check=True)
+    for sizes in (network.sizes, network.others) if symbolic else (network.sizes,):
+        given = exported_networks.arrays(network, sizes)
+        pairs = zip(expected(written, given), expected(path, given), strict=True)
+        assert max(worst_error(found, wanted) for found, wanted in pairs) < RELATIVE

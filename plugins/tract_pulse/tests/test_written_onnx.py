@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, Final
 
 import cases_attention
@@ -19,6 +20,7 @@ from stream_cases import StreamCase
 from stream_runs import assert_close, pulsed, streamed_outputs, whole_outputs
 from tract_onnx.writing.saver import OnnxWriter
 
+from tract_core.dims import evaluate, parse_dim, symbols_of
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.streams import Streams
 
@@ -34,7 +36,7 @@ NOT_YET: Final = 1 << 40
 class Stream:
     """A written model, run pulse by pulse in ONNX Runtime by who knows nothing of it but the names."""
 
-    def __init__(self, model: TypedModel, content: bytes) -> None:
+    def __init__(self, model: TypedModel, content: bytes, sizes: Mapping[str, int]) -> None:
         made = onnx.load_from_string(content)
         onnx.checker.check_model(made, full_check=True)
         options = onnxruntime.SessionOptions()
@@ -51,7 +53,7 @@ class Stream:
         self._lengths: dict[str, np.ndarray[Any, Any]] = {}
         for one in made.graph.input:
             if one.name in states:
-                dims = [dim.dim_value for dim in one.type.tensor_type.shape.dim]
+                dims = [_at_first(dim, sizes) for dim in one.type.tensor_type.shape.dim]
                 self._kept[one.name] = np.zeros(
                     dims, onnx.helper.tensor_dtype_to_np_dtype(one.type.tensor_type.elem_type)
                 )
@@ -73,6 +75,12 @@ class Stream:
         return list(found[: self._count])
 
 
+def _at_first(dim: onnx.TensorShapeProto.Dimension, sizes: Mapping[str, int]) -> int:
+    """A size of a state in front of the first pulse: of what grows, nothing came yet."""
+    found = parse_dim(dim.dim_param) if dim.dim_param else dim.dim_value
+    return evaluate(found, {**dict.fromkeys(symbols_of(found), 0), **sizes})
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_is_written_goes_on_from_pulse_to_pulse(case: StreamCase) -> None:
     model = case.model()
@@ -80,6 +88,6 @@ def test_what_is_written_goes_on_from_pulse_to_pulse(case: StreamCase) -> None:
     content = OnnxWriter().to_bytes(streaming)
     for length in case.lengths[-2:]:
         arrays = case.arrays(length)
-        found = streamed_outputs(streaming, arrays, state=Stream(streaming, content))
+        found = streamed_outputs(streaming, arrays, state=Stream(streaming, content, case.sizes))
         for one, other in zip(found, whole_outputs(model, arrays), strict=True):
             assert_close(one, other, max(case.tolerance, 1e-5))

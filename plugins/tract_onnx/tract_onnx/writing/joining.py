@@ -77,7 +77,7 @@ class Joining:
         self._nodes = nodes
         self._made: dict[tuple[str | bytes, ...], str] = {}
         self.makers: dict[str, onnx.NodeProto] = {}
-        self.readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
+        self.readers: dict[str, dict[int, onnx.NodeProto]] = defaultdict(dict)
         for node in nodes:
             self._add(node)
 
@@ -122,7 +122,7 @@ class Joining:
     def _add(self, node: onnx.NodeProto) -> None:
         self.makers.update((name, node) for name in node.output if name)
         for name in read_by(node):
-            self.readers[name].append(node)
+            self.readers[name][id(node)] = node
 
     def _remove(self, node: onnx.NodeProto) -> None:
         """A node goes, and with it those that were there for it alone."""
@@ -133,8 +133,7 @@ class Joining:
                 if self.makers.get(name) is gone:
                     del self.makers[name]
             for name in read_by(gone):
-                left = [one for one in self.readers[name] if one is not gone]
-                self.readers[name] = left
+                self.readers[name].pop(id(gone), None)
                 maker = self.makers.get(name)
                 if maker is not None and not any(self.is_read(one) for one in maker.output):
                     pending.append(maker)
@@ -154,12 +153,12 @@ class Joining:
         """Those that read what a node makes read another tensor. Not where it is an output, or read in a body."""
         result = node.output[0]
         readers = self.readers[result]
-        if result in self.outputs or any(result not in one.input for one in readers):
+        if result in self.outputs or any(result not in one.input for one in readers.values()):
             return False
-        for one in readers:
+        for one in readers.values():
             one.input[:] = [name if each == result else each for each in one.input]
-        self.readers[name] += [one for one in readers if all(one is not other for other in self.readers[name])]
-        self.readers[result] = []
+        self.readers[name].update(readers)
+        self.readers[result] = {}
         self._remove(node)
         return True
 
@@ -200,7 +199,7 @@ class Site:
 
     def readers(self, name: str) -> list[onnx.NodeProto]:
         """The nodes that read a tensor."""
-        return self._joining.readers[name]
+        return list(self._joining.readers[name].values())
 
     def value(self, name: str) -> np.ndarray[Any, Any] | None:
         """A constant."""

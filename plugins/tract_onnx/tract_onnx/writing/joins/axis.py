@@ -11,6 +11,9 @@ from onnx import helper
 
 from tract_onnx.writing.joining import JoinFn, Site, told
 
+_MOST_PARTS: Final = 256
+"""Of a tensor that more nodes read, parts are not looked for: each of them would look at all others."""
+
 _BROADCASTING: Final = (
     *("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater"),
     *("GreaterOrEqual", "Min", "Max", "Mod", "Where", "BitwiseAnd", "BitwiseOr", "BitwiseXor"),
@@ -102,10 +105,11 @@ def split(site: Site) -> Sequence[onnx.NodeProto] | None:
     x, axes = site.inputs[0], site.ints(site.inputs[3]) if len(site.inputs) == 4 else None
     fact = site.fact(x)
     size = fact.shape[axes[0]] if fact is not None and axes else None
-    if not axes or not isinstance(size, int):
+    readers = site.readers(x)
+    if not axes or not isinstance(size, int) or len(readers) > _MOST_PARTS:
         return None
     parts: dict[tuple[int, int], onnx.NodeProto] = {}
-    for node in site.readers(x):
+    for node in readers:
         if node.op_type == "Slice" and len(node.input) == 4 and site.ints(node.input[3]) == axes:
             start, end = site.ints(node.input[1]), site.ints(node.input[2])
             if start is not None and end is not None and node.input[0] == x:

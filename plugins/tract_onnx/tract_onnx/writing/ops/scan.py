@@ -153,7 +153,7 @@ def _body(op: Scan, node: Spelling, names: list[str], given: list[int], taken: l
     body = op.body.clone()
     fulls = [op.outputs[slot].full for slot in taken]
     axes = [None if full is None or abs(full.chunk) != 1 else full.axis for full in fulls]
-    count = sum(1 for slot in taken if op.outputs[slot].state)
+    count = len(op.state_outputs)
     body.set_outputs(op.body.outputs[slot] for slot in taken)
     ports = [BodyInput(None if slot in given else names[slot], axis=_axis(one)) for slot, one in enumerate(op.inputs)]
     made = node.body(body, ports, [None] * count + axes[count:])
