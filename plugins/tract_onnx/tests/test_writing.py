@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from tract_onnx.writing import saver
 from tract_onnx.writing.saver import OnnxWriter
 
 import tract_core as tract
@@ -186,21 +187,119 @@ def test_versions_that_are_not_written(opset: Any) -> None:
 
 
 def test_all_that_cannot_be_said_is_told_at_once(tmp_path: Path) -> None:
-    nodes = [helper.make_node("MelWeightMatrix", ["n", "l", "r", "a", "b"], ["m"])]
-    nodes += [helper.make_node("DFT", ["x", "", "axis"], [name]) for name in ("p", "q")]
-    numbers = {"n": np.int64(4), "l": np.int64(8), "r": np.int64(16), "a": np.float32(0), "b": np.float32(8)}
+    """Operators of version 18, in 17."""
+    nodes = [
+        helper.make_node("BitwiseNot", ["x"], ["a"], name="first"),
+        helper.make_node("BitwiseAnd", ["x", "a"], ["b"], name="second"),
+        helper.make_node("BitwiseOr", ["b", "a"], ["y"], name="third"),
+    ]
     graph = helper.make_graph(
-        [*nodes, helper.make_node("Add", ["p", "q"], ["y"])],
+        nodes,
         "g",
-        [helper.make_tensor_value_info("x", FLOAT, [1, 8, 2])],
-        [helper.make_tensor_value_info("y", FLOAT, None)],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in {**numbers, "axis": np.int64(1)}.items()],
+        [helper.make_tensor_value_info("x", TensorProto.INT32, [3])],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, None)],
     )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     model = tract.load_bytes(proto.SerializeToString())
-    with pytest.raises(Unwritable, match="Fft has no words in version 21 of ONNX's operators"):
-        model.save(tmp_path / "m.onnx")
+    with pytest.raises(Unwritable) as caught:
+        model.save(tmp_path / "m.onnx", opset=17)
+    said = str(caught.value)
+    assert "3 nodes cannot be written" in said
+    for name in ("BitNot", "BitAnd", "BitOr"):
+        assert f"{name} has no words in version 17 of ONNX's operators" in said
     assert [*tmp_path.iterdir()] == []
+
+
+def test_what_a_model_says_about_itself_comes_along(tmp_path: Path) -> None:
+    model = made([helper.make_node("Relu", ["x"], ["y"])], {"x": ["N"]}, ["y"])
+    said = {
+        "onnx.metadata_props.author": np.array("Zoë", object),
+        "onnx.doc_string": np.array("two\nlines", object),
+        "onnx.model_version": np.array(7),
+        "steps": np.array([[1, 2, 3]], np.int16),
+        "rate": np.array(0.5),
+        "names": np.array(["a", "b"], object),
+        "onnx.producer_name": np.array("somebody", object),
+    }
+    typed = model.typed
+    typed.properties.update(said)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(OnnxWriter().to_bytes(typed))
+    again = tract.load(path).typed.properties
+    for name, value in said.items():
+        if name != "onnx.producer_name":  # who writes a file says so
+            assert again[name].dtype == value.dtype
+            np.testing.assert_array_equal(again[name], value)
+    assert again["onnx.producer_name"] == "tract"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", '["i8", [2], [1]]', '["nothing", [], [1]]', '["i8", [], ["a"]]', "[" * 9999]
+)
+def test_pairs_that_only_look_like_properties_stay_pairs(text: str) -> None:
+    file = onnx.load_from_string(
+        OnnxWriter().to_bytes(made([helper.make_node("Relu", ["x"], ["y"])], {"x": [1]}, ["y"]).typed)
+    )
+    file.metadata_props.add(key="tract.odd", value=text)
+    again = tract.load_bytes(file.SerializeToString()).typed.properties
+    assert again["onnx.metadata_props.tract.odd"] == text
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(tract.TractError, match="nowhere"):
+        tract.load(DIGITS).save(tmp_path / "nowhere" / "m.onnx")
+    done = CliRunner().invoke(app, [str(DIGITS), "save", str(tmp_path / "nowhere" / "m.onnx")])
+    assert done.exit_code != 0
+    assert "nowhere" in done.output
+    assert "Traceback" not in done.output
+
+
+def test_a_name_that_no_format_has(tmp_path: Path) -> None:
+    with pytest.raises(tract.TractError, match=r"\.onnx"):
+        tract.load(DIGITS).save(tmp_path / "m.onxn")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_more_than_one_file_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a limit of less than 2 GB, as memory is dear."""
+    monkeypatch.setattr(saver, "LARGEST", 5000)
+    model = tract.load(DIGITS)
+    with pytest.raises(Unwritable, match="more than 2 GB, which one file cannot hold"):
+        OnnxWriter().to_bytes(model.typed)
+    model.clone().save(tmp_path / "m.onnx")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
+    x = np.random.default_rng(0).random((2, 1, 8, 8), np.float32)
+    wanted = np.asarray(model.into_runnable().run([x])[0])
+    found = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"image": x})[0]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6)
+
+
+def test_what_became_part_of_another_is_gone_from_bodies_too() -> None:
+    """A branch with a product and a sum has one node, and holds what it reads alone."""
+    branch = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "b"], ["out"])],
+        "then",
+        [],
+        [helper.make_tensor_value_info("out", FLOAT, [2, 3])],
+    )
+    other = helper.make_graph(
+        [helper.make_node("Neg", ["b2"], ["out2"])], "else", [], [helper.make_tensor_value_info("out2", FLOAT, [2, 3])]
+    )
+    held = {"w": np.ones((4, 3), np.float32), "b": np.ones(3, np.float32), "b2": np.ones((2, 3), np.float32)}
+    graph = helper.make_graph(
+        [helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=other)],
+        "g",
+        [helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("x", FLOAT, [2, 4])],
+        [helper.make_tensor_value_info("y", FLOAT, [2, 3])],
+        [numpy_helper.from_array(array, name) for name, array in held.items()],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    found = written(tract.load_bytes(proto.SerializeToString()))
+    (node,) = found.graph.node
+    bodies = {one.name: [inner.op_type for inner in one.g.node] for one in node.attribute}
+    assert bodies["then_branch"] == ["Gemm"]
+    given = {"c": np.array(True), "x": np.ones((2, 4), np.float32)}
+    assert run(found, **given)[0].tolist() == [[5, 5, 5]] * 2
 
 
 def test_the_command_writes_it(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
@@ -25,6 +24,7 @@ from tract_onnx.local_functions import LocalFunctions
 from tract_onnx.long_lists import Buffer
 from tract_onnx.objects import content_of_object
 from tract_onnx.ops.function_body import call_function
+from tract_onnx.properties import read_properties
 from tract_onnx.registry import DEFAULT_DOMAIN, ML_DOMAIN, OLDEST, ONNX, OnnxOps
 from tract_onnx.tensors import TensorReader
 from tract_onnx.texts import check_texts
@@ -152,7 +152,7 @@ class OnnxLoader:
             **self._wishes,
         )
         GraphReader(file, proto.graph, model).add_all()
-        _set_properties(model, proto)
+        model.properties.update(read_properties(proto))
         return model
 
 
@@ -212,14 +212,3 @@ def check_version(domain: str, version: int) -> None:
         name = "the operator set" if domain == DEFAULT_DOMAIN else f"the operators of {domain[:200]!r}"
         hint = f"convert it to version {oldest} or later" if version < oldest else "update tract-onnx and onnx"
         raise VersionError(f"it uses version {version} of {name}, versions {wanted} are read", hint=hint)
-
-
-def _set_properties(model: InferenceModel, proto: onnx.ModelProto) -> None:
-    """What the file says about itself, as ``onnx.producer_name`` and so on."""
-    for field in ("producer_name", "producer_version", "domain", "doc_string"):
-        if text := getattr(proto, field):
-            model.properties[f"onnx.{field}"] = np.array(text, dtype=object)
-    for field in ("model_version", "ir_version"):
-        model.properties[f"onnx.{field}"] = np.array(getattr(proto, field), dtype=np.int64)
-    for entry in proto.metadata_props:
-        model.properties[f"onnx.metadata_props.{entry.key}"] = np.array(entry.value, dtype=object)

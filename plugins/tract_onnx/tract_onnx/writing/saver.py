@@ -14,6 +14,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.saving import whole_file
 from tract_core.version import version
 from tract_onnx.operators import ML_DOMAIN
+from tract_onnx.properties import write_properties
 from tract_onnx.writing.elements import bytes_of, code_of, tensor_of
 from tract_onnx.writing.graph import GraphWriter
 
@@ -97,6 +98,7 @@ class OnnxWriter:
             producer_name="tract",
             producer_version=version(),
         )
+        write_properties(made, model.properties)
         _check(made, writer.held)
         return made, writer.held
 
