@@ -17,7 +17,7 @@ SOAK_SECONDS ?= 600
 LOAD_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-simplifiers bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -196,6 +196,9 @@ bench: $(VENV)/.test .venv-peers/.installed ## measure networks and streams besi
 	$(BIN)/python bench/bench_pulse.py
 	$(BIN)/python bench/bench_inferers.py
 	$(BIN)/python bench/peers.py --write $(ARGS)
+
+bench-simplifiers: $(VENV)/.test .venv-simplifiers/.installed ## measure ONNX files that this project writes beside those of simplifiers
+	$(BIN)/python bench/bench_simplifiers.py $(ARGS)
 
 bench-short: $(VENV)/.test ## run the networks of `make bench` at small sizes, for their results alone
 	$(BIN)/python bench/peers.py --short $(ARGS)

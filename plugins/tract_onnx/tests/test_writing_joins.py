@@ -318,3 +318,43 @@ def test_other_cells_are_loops(op_type: str, attributes: dict[str, Any]) -> None
     assert "Scan" in {one.op_type for one in model.graph.node}
     for found, wanted in zip(outputs(model, x), outputs(file, x), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_products_of_parts_that_are_laid_side_by_side(parts: int) -> None:
+    """In normal form they are products of their own, which are added."""
+    names = ["Tanh", "Sigmoid", "Exp"][:parts]
+    ahead = [node(name, "x", name.lower()) for name in names]
+    laid = " ".join(name.lower() for name in names)
+    x = numbers(2, 3, 4, 4)
+    kernel = {"w": numbers(5, 3 * parts, 3, 3, seed=1), "b": numbers(5, seed=2)}
+    nodes = [*ahead, node("Concat", laid, "c", axis=1), node("Conv", "c w b", "y", kernel_shape=[3, 3])]
+    kinds = dict.fromkeys(names, 1)
+    check(file_of(nodes, x, ["N", 3, 4, 4], kernel), x, {**kinds, "Concat": 1, "Conv": 1})
+    matrix = {"w": numbers(4 * parts, 5, seed=1), "b": numbers(5, seed=2)}
+    nodes = [*ahead, node("Concat", laid, "c", axis=-1), node("MatMul", "c w", "m"), node("Add", "m b", "y")]
+    check(file_of(nodes, x, ["N", 3, 4, 4], matrix), x, {**kinds, "Concat": 1, "MatMul": 1, "Add": 1})
+
+
+def test_products_that_others_read_too_are_not_laid_side_by_side() -> None:
+    nodes = [
+        node("MatMul", "x v", "a"),
+        node("Tanh", "x", "t"),
+        node("MatMul", "t w", "b"),
+        node("Add", "a b", "s"),
+        node("Concat", "a s", "y", axis=-1),
+    ]
+    x = numbers(3, 2, 4)
+    held = {"v": numbers(4, 2, seed=1), "w": numbers(4, 2, seed=2)}
+    check(file_of(nodes, x, [3, 2, 4], held), x, {"MatMul": 2, "Tanh": 1, "Add": 1, "Concat": 1})
+
+
+def test_the_same_axes_are_moved_once() -> None:
+    nodes = [
+        node("Transpose", "x", "a", perm=[1, 0]),
+        node("Transpose", "x", "b", perm=[1, 0]),
+        node("Exp", "a", "c"),
+        node("Mul", "b c", "y"),
+    ]
+    x = numbers(3, 2)
+    check(file_of(nodes, x, ["N", 2], {}), x, {"Transpose": 1, "Exp": 1, "Mul": 1})

@@ -31,6 +31,11 @@ def code_of(kind: DType) -> int:
     return found
 
 
+def is_narrow(kind: DType) -> bool:
+    """Whether floats of a type are computed in f32, and rounded once."""
+    return kind.is_float() and kind.storage.itemsize < 4
+
+
 def tensor_of(name: str, value: Constant) -> TensorProto:
     """A constant, with its elements in it."""
     array, kind = value.array, value.datum_type

@@ -221,6 +221,8 @@ class Site:
         """What is known of a tensor, of parts of what one node was written as too where it is a matter of axes."""
         known = self._joining.graph.known(name)
         maker = self.maker(name)
+        if known is None and maker is not None and maker.op_type == "Concat":
+            return self._laid(maker)
         before = (
             self.fact(maker.input[0]) if known is None and maker is not None and maker.op_type == "Squeeze" else None
         )
@@ -228,6 +230,15 @@ class Site:
         if before is None or axes is None:
             return known
         return before.with_shape([size for axis, size in enumerate(before.shape) if axis not in axes])
+
+    def _laid(self, node: onnx.NodeProto) -> TypedFact | None:
+        """What is known of tensors that are laid one after the other."""
+        facts = [fact for name in node.input if (fact := self.fact(name)) is not None]
+        if len(facts) < len(node.input):
+            return None
+        axis, shape = told(node)["axis"], list(facts[0].shape)
+        shape[axis] = sum((fact.shape[axis] for fact in facts[1:]), start=shape[axis])
+        return facts[0].with_shape(shape)
 
     def size(self, name: str) -> Dim | None:
         """The size that a tensor is."""

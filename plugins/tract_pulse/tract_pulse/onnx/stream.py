@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tract_onnx.writing.elements import is_narrow
 from tract_onnx.writing.spelling import Spelling
 from tract_onnx.writing.table import ONNX_WRITE
 
@@ -128,7 +129,7 @@ def arange(op: PulseRange, node: Spelling) -> str:
     """The positions times the step, and the start"""
     start, step = node.inputs
     kind = node.fact().datum_type
-    narrow = kind.is_float() and kind.storage.itemsize < 4
+    narrow = is_narrow(kind)
     wide = DatumType.F32 if narrow else kind
     if narrow:
         start, step = node.cast(start, wide), node.cast(step, wide)

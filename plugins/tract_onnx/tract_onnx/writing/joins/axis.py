@@ -54,6 +54,15 @@ def removed(site: Site) -> Sequence[onnx.NodeProto] | None:
     return site.instead("Squeeze", inner.input[0], site.constant(np.array(axes, np.int64)))
 
 
+def concatenated(site: Site) -> Sequence[onnx.NodeProto] | None:
+    """One Concat for two, along one axis"""
+    names: list[str] = []
+    for name in site.inputs:
+        maker = site.made_by("Concat", name)
+        names += [name] if maker is None or told(maker) != told(site.node) else maker.input
+    return site.instead("Concat", *names, **told(site.node)) if names != site.inputs else None
+
+
 def put_back(site: Site) -> Sequence[onnx.NodeProto] | None:
     """Axes that are removed and added again, or the other way round"""
     other = {"Squeeze": "Unsqueeze", "Unsqueeze": "Squeeze"}[site.node.op_type]
@@ -166,6 +175,7 @@ def renamed(site: Site) -> Sequence[onnx.NodeProto] | None:
 JOINS: Final[Sequence[tuple[str, JoinFn]]] = (
     ("Identity", renamed),
     ("Transpose", transposed),
+    ("Concat", concatenated),
     ("Unsqueeze", put_back),
     ("Squeeze", put_back),
     ("Unsqueeze", added),

@@ -84,4 +84,29 @@ def of_parts(site: Site) -> Sequence[onnx.NodeProto] | None:
     return [joined, *site.instead("MatMul", joined.output[0], site.constant(np.concatenate([v, w])))]
 
 
-JOINS: Final[Sequence[tuple[str, JoinFn]]] = (("Add", with_bias), ("Add", gemm), ("Add", of_parts), ("Conv", strided))
+def of_channels(site: Site) -> Sequence[onnx.NodeProto] | None:
+    """A convolution of channels in two parts, which are added"""
+    makers = [site.made_by("Conv", name) for name in site.inputs]
+    (one, other), result = makers, site.fact(site.result)
+    if one is None or other is None or result is None or told(one) != told(other) or told(one).get("group", 1) != 1:
+        return None
+    weights = [site.value(maker.input[1]) for maker in (one, other)]
+    biases = [name for maker in (one, other) for name in maker.input[2:]]
+    if weights[0] is None or weights[1] is None or weights[0].shape[0] != weights[1].shape[0] or len(biases) > 1:
+        return None
+    facts = [site.fact(maker.input[0]) for maker in (one, other)]
+    shapes = [None if fact is None else [*fact.shape[:1], *fact.shape[2:]] for fact in facts]
+    if shapes[0] is None or shapes[0] != shapes[1]:
+        return None
+    kernel = site.constant(np.concatenate([weights[0], weights[1]], 1))
+    joined = site.before("Concat", one.input[0], other.input[0], axis=1)
+    return [joined, *site.instead("Conv", joined.output[0], kernel, *biases, **told(one))]
+
+
+JOINS: Final[Sequence[tuple[str, JoinFn]]] = (
+    ("Add", with_bias),
+    ("Add", gemm),
+    ("Add", of_parts),
+    ("Add", of_channels),
+    ("Conv", strided),
+)

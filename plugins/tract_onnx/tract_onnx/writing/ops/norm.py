@@ -5,6 +5,7 @@ from __future__ import annotations
 from tract_core.data import DatumType
 from tract_core.ops.norm import RmsNorm
 from tract_core.plugins.tables import Rows
+from tract_onnx.writing.elements import is_narrow
 from tract_onnx.writing.ops.reduce import reduced
 from tract_onnx.writing.spelling import Spelling
 from tract_onnx.writing.table import ONNX_WRITE
@@ -20,7 +21,7 @@ def rms_norm(op: RmsNorm, node: Spelling) -> str:
     if node.opset >= 23 and op.axis == rank - 1 and isinstance(size, int):
         ones = node.constant([1] * size, kind)
         return node.add("RMSNormalization", x, ones, axis=-1, epsilon=op.eps)
-    narrow = kind.is_float() and kind.storage.itemsize < 4
+    narrow = is_narrow(kind)
     wide = node.cast(x, DatumType.F32) if narrow else x
     squares = node.add("Mul", wide, wide)
     mean = reduced(node, "ReduceMean", squares, [op.axis])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tract_core.data import DatumType
 from tract_core.ops.recurrent import GruEpilogue, LstmEpilogue
 from tract_core.plugins.tables import Rows
+from tract_onnx.writing.elements import is_narrow
 from tract_onnx.writing.spelling import Spelling
 from tract_onnx.writing.table import ONNX_WRITE
 
@@ -21,7 +22,7 @@ def lstm(op: LstmEpilogue, node: Spelling) -> tuple[str, str] | None:
     kept = node.add("Mul", node.add("Sigmoid", f), before)
     cell = node.add("Add", kept, node.add("Mul", node.add("Sigmoid", i), node.add("Tanh", g)))
     hidden = node.add("Mul", node.add("Sigmoid", o), node.add("Tanh", cell))
-    return (node.cast(hidden, kind), node.cast(cell, kind)) if _is_narrow(node) else (hidden, cell)
+    return (node.cast(hidden, kind), node.cast(cell, kind)) if is_narrow(node.result().datum_type) else (hidden, cell)
 
 
 @ROWS.row(ONNX_WRITE, GruEpilogue)
@@ -36,20 +37,18 @@ def gru(op: GruEpilogue, node: Spelling) -> str | None:
     g = node.add("Tanh", node.add("Add", x_g, node.add("Mul", r, r_g)))
     rest = node.add("Sub", node.constant(1, _kind(node)), z)
     made = node.add("Add", node.add("Mul", rest, g), node.add("Mul", z, before))
-    return node.cast(made, node.fact(2).datum_type) if _is_narrow(node) else made
-
-
-def _is_narrow(node: Spelling) -> bool:
-    return node.result().datum_type.storage.itemsize < 4
+    return node.cast(made, node.fact(2).datum_type) if is_narrow(node.result().datum_type) else made
 
 
 def _kind(node: Spelling) -> DatumType:
-    return DatumType.F32 if _is_narrow(node) else node.result().datum_type.storage
+    return DatumType.F32 if is_narrow(node.result().datum_type) else node.result().datum_type.storage
 
 
 def _wide(node: Spelling) -> list[str]:
     """The inputs in the type that is computed in."""
-    return [node.cast(name, DatumType.F32) for name in node.inputs] if _is_narrow(node) else node.inputs
+    return (
+        [node.cast(name, DatumType.F32) for name in node.inputs] if is_narrow(node.result().datum_type) else node.inputs
+    )
 
 
 def _gates(node: Spelling, name: str, count: int, hidden: int) -> tuple[str, ...]:

@@ -17,34 +17,32 @@ ROWS = Rows()
 @ROWS.row(ONNX_WRITE, Resize)
 def resize(op: Resize, node: Spelling) -> str | None:
     """Resize, with factors or sizes for the axes that are resized"""
-    told = _sampled(node, op.sampling)
-    if told is None or node.opset < 18:
-        return None
-    told["axes"] = list(op.axes)
     roi = _regions(node, op.sampling)
     if isinstance(op.target, Scales):
-        return node.add("Resize", node.input(), roi, node.constant(np.array(op.target.values, np.float32)), **told)
-    if op.target.policy is not AspectPolicy.STRETCH:
-        told["keep_aspect_ratio_policy"] = op.target.policy.value
-    return node.add("Resize", node.input(), roi, "", node.sizes(op.target.values), **told)
+        factors = node.constant(np.array(op.target.values, np.float32))
+        return _resized(op, node, [roi, factors], AspectPolicy.STRETCH)
+    return _resized(op, node, [roi, "", node.sizes(op.target.values)], op.target.policy)
 
 
 @ROWS.row(ONNX_WRITE, DynResize)
 def dyn_resize(op: DynResize, node: Spelling) -> str | None:
-    """Resize"""
+    """Resize, with factors or sizes, and regions, of the run"""
+    _, target, *regions = node.inputs
+    told = {"coordinate_transformation_mode": "tf_crop_and_resize"} if regions else {}
+    targets = [target] if op.kind is TargetKind.SCALES else ["", target]
+    return _resized(op, node, [*(regions or [""]), *targets], op.policy, told)
+
+
+def _resized(
+    op: Resize | DynResize, node: Spelling, inputs: list[str], policy: AspectPolicy, more: dict[str, Any] | None = None
+) -> str | None:
+    """``inputs``: behind what is resized. ``more``: attributes that are told otherwise."""
     told = _sampled(node, op.sampling)
     if told is None or node.opset < 18:
         return None
-    told["axes"] = list(op.axes)
-    if op.policy is not AspectPolicy.STRETCH:
-        told["keep_aspect_ratio_policy"] = op.policy.value
-    x, target, *regions = node.inputs
-    if regions:
-        told |= {"coordinate_transformation_mode": "tf_crop_and_resize"}
-    roi = regions[0] if regions else ""
-    if op.kind is TargetKind.SCALES:
-        return node.add("Resize", x, roi, target, **told)
-    return node.add("Resize", x, roi, "", target, **told)
+    if policy is not AspectPolicy.STRETCH:
+        told["keep_aspect_ratio_policy"] = policy.value
+    return node.add("Resize", node.input(), *inputs, **{**told, "axes": list(op.axes), **(more or {})})
 
 
 def _regions(node: Spelling, sampling: Sampling) -> str:
