@@ -23,6 +23,7 @@ UNWRITABLE: Final = (
 """How the names of cases begin that are not written yet."""
 
 OTHERWISE: Final = {
+    "convinteger_with_padding": "ONNX Runtime takes one zero point for all channels",
     "range_bfloat16_type_positive_delta_expanded": "the package onnx counts in f32 there",
     "reduce_max_empty_set_bool": "ONNX Runtime takes no largest one of nothing",
     "resize_downsample_scales_cubic_align_corners": "ONNX Runtime rounds the size first",
@@ -33,6 +34,9 @@ OTHERWISE: Final = {
     "training_dropout_mask": "the numbers are drawn",
 }
 """Cases that come out otherwise, and why."""
+
+ROUGH: Final = ("dft", "stft")
+"""How the names of cases begin that ONNX Runtime computes less exactly: within 5e-4 where numbers reach 460."""
 
 CHOSEN = [
     (mode, name)
@@ -46,6 +50,8 @@ CHOSEN = [
 @pytest.mark.filterwarnings("ignore")
 def test_a_case_that_was_written_gives_what_it_must(mode: str, name: str) -> None:
     options = {"backend": Written, **MODES[mode], **TOLERANCES.get(name, {})}
+    if name.removeprefix("test_").startswith(ROUGH):
+        options["atol"] = 5e-4
     try:
         CASES[name](None, **options)
     except Unwritable:

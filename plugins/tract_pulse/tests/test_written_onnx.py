@@ -21,6 +21,7 @@ from stream_runs import assert_close, pulsed, streamed_outputs, whole_outputs
 from tract_onnx.writing.saver import OnnxWriter
 
 from tract_core.dims import evaluate, parse_dim, symbols_of
+from tract_core.errors import Unwritable
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.streams import Streams
 
@@ -28,7 +29,19 @@ FAMILIES: Final = (cases_attention, cases_layout, cases_loops, cases_positions, 
 EVERY: Final = 1 if "TRACT_LONG" in os.environ else 3
 """Of so many cases, one is run."""
 
-CASES: Final[list[StreamCase]] = [case for family in FAMILIES for case in family.CASES][::EVERY]
+WITHOUT_WORDS: Final = (
+    *("running product", "running product after a delay", "unit norm", "unit norm of pairs", "unit norm after a delay"),
+    *("unit norm with steps to skip", "unit norm across", "mean norm", "mean norm across", "quantised matrix product"),
+    *("conv of integers", "max pool of integers"),
+)
+"""Cases of operators that are not written, in version 21 or at all."""
+
+NO_KERNEL: Final = ("lrn on another axis",)
+"""Cases of shapes that ONNX Runtime does not take."""
+
+CASES: Final[list[StreamCase]] = [case for family in FAMILIES for case in family.CASES if case.name not in NO_KERNEL][
+    ::EVERY
+]
 NOT_YET: Final = 1 << 40
 """The length of a signal that has not ended."""
 
@@ -85,6 +98,10 @@ def _at_first(dim: onnx.TensorShapeProto.Dimension, sizes: Mapping[str, int]) ->
 def test_what_is_written_goes_on_from_pulse_to_pulse(case: StreamCase) -> None:
     model = case.model()
     streaming = pulsed(model, case.pulse, case.symbol)
+    if case.name in WITHOUT_WORDS:
+        with pytest.raises(Unwritable):
+            OnnxWriter().to_bytes(streaming)
+        return
     content = OnnxWriter().to_bytes(streaming)
     for length in case.lengths[-2:]:
         arrays = case.arrays(length)

@@ -17,7 +17,7 @@ from tract_core.dims import Dim
 from tract_core.model.fact import TypedFact
 
 _FAMILIES: Final = ("activation", "axis", "fft", "norm", "product", "recurrent", "reduce")
-"""Modules of `tract_onnx.writing.joins`, one per family, each with its `JOINS`."""
+"""Modules `*_joins` of `tract_onnx.writing.ops`, one per family, each with its `JOINS`."""
 
 _MADE_ONCE: Final = ("Cast", "Concat", "Reshape", "Shape", "Squeeze", "Transpose", "Unsqueeze")
 """Operators that rows add for themselves, of which the same is made once."""
@@ -34,7 +34,7 @@ def joins() -> Mapping[str, Sequence[JoinFn]]:
     """All joins, by the operator of the last of the nodes that become one."""
     found: dict[str, list[JoinFn]] = defaultdict(list)
     for family in _FAMILIES:
-        for op_type, join in import_module(f"tract_onnx.writing.joins.{family}").JOINS:
+        for op_type, join in import_module(f"tract_onnx.writing.ops.{family}_joins").JOINS:
             found[op_type].append(join)
     return found
 
@@ -236,9 +236,11 @@ class Site:
         facts = [fact for name in node.input if (fact := self.fact(name)) is not None]
         if len(facts) < len(node.input):
             return None
-        axis, shape = told(node)["axis"], list(facts[0].shape)
-        shape[axis] = sum((fact.shape[axis] for fact in facts[1:]), start=shape[axis])
-        return facts[0].with_shape(shape)
+        axis, first = int(told(node)["axis"]), facts[0]
+        size = first.shape[axis]
+        for fact in facts[1:]:
+            size = size + fact.shape[axis]
+        return first.with_shape([size if place == axis % first.rank else one for place, one in enumerate(first.shape)])
 
     def size(self, name: str) -> Dim | None:
         """The size that a tensor is."""

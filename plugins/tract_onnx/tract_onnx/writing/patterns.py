@@ -32,9 +32,9 @@ class Makers(Protocol):
 
 @frozen
 class Made:
-    """A tensor that an operator makes. ``inputs``: letters, numbers, and what is made again; "" for what is missing.
+    """A tensor that the operator ``op_type`` makes.
 
-    A letter stands for the same tensor wherever it is.
+    ``inputs``: letters, numbers, and what is made again; "" for what is missing. A letter stands for the same tensor wherever it is.
     """
 
     op_type: str

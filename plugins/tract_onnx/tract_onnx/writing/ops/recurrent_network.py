@@ -30,7 +30,7 @@ _NAMES: Final = {LstmEpilogue: "LSTM", GruEpilogue: "GRU", Tanh: "RNN"}
 
 
 @frozen
-class Cell:
+class RecurrentCell:
     """What a body is. ``x``, ``states``: which of its inputs; ``r`` [gates, hidden], ``bias`` [gates]: of the state."""
 
     node: TypedNode
@@ -89,7 +89,7 @@ def network(op: Scan, node: Spelling, names: Sequence[str]) -> tuple[list[str], 
     return _results(op, node, y, states), states
 
 
-def _biases(cell: Cell, given: Given) -> Array | None:
+def _biases(cell: RecurrentCell, given: Given) -> Array | None:
     """Those of the inputs, then those of the state: two that are added in front stay two. ``None`` if all are 0."""
     first, *more = given.biases or (np.zeros(len(cell.r), np.float32),)
     if cell.bias is None and len(more) == 1:
@@ -182,7 +182,7 @@ def _plus_constant(model: TypedModel, outlet: OutletId) -> tuple[OutletId, Array
     return None
 
 
-def _cell(op: Scan) -> Cell | None:
+def _cell(op: Scan) -> RecurrentCell | None:
     """What the body is, where it is the cell of one of these networks."""
     states = [slot for slot, one in enumerate(op.inputs) if isinstance(one, StateInput)]
     scanned = [slot for slot, one in enumerate(op.inputs) if isinstance(one, ScannedInput)]
@@ -195,7 +195,7 @@ def _cell(op: Scan) -> Cell | None:
     recurring = _recurring(body, last, _sliced(body, x), h, None if len(states) < 2 else body.inputs[states[1]])
     if recurring is None or not _are_states(op, last):
         return None
-    return Cell(last, scanned[0], tuple(states), *recurring)
+    return RecurrentCell(last, scanned[0], tuple(states), *recurring)
 
 
 def _sliced(body: TypedModel, x: OutletId) -> OutletId | None:

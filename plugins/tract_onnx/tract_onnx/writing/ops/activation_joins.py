@@ -27,8 +27,10 @@ Numbers = Mapping[str, float]
 
 
 @frozen
-class Activation:
-    """``pattern``: what is written, of ``x``. ``since``: the version that has the operator.
+class JoinedFunction:
+    """A function of one tensor. ``op_type``: the operator that it is, which there is from version ``since`` on.
+
+    ``pattern``: what is written, of ``x``.
 
     ``numbers``: for its attributes the letters that stand for them, each of which must be a number.
     ``holds``: what must be true of them.
@@ -63,8 +65,8 @@ def _is_f32_as_before(site: Site, x: str) -> bool:
 
 
 _ACTIVATIONS: Final = (
-    Activation("Elu", made("Where", made("Greater", "x", 0.0), "x", made("Mul", _GROWTH, "a")), {"alpha": "a"}),
-    Activation(
+    JoinedFunction("Elu", made("Where", made("Greater", "x", 0.0), "x", made("Mul", _GROWTH, "a")), {"alpha": "a"}),
+    JoinedFunction(
         "Celu",
         made(
             "Add",
@@ -74,11 +76,11 @@ _ACTIVATIONS: Final = (
         {"alpha": "a"},
         holds=lambda numbers: np.float32(1) / np.float32(numbers["a"]) == np.float32(numbers["i"]),
     ),
-    Activation("Softplus", _SOFTPLUS, {}),
-    Activation("Mish", made("Mul", "x", made("Tanh", made("Softplus", "x"))), {}, since=18),
-    Activation("Softsign", made("Div", "x", made("Add", made("Abs", "x"), 1.0)), {}),
-    Activation("ThresholdedRelu", made("Where", made("Greater", "x", "a"), "x", 0.0), {"alpha": "a"}),
-    Activation(
+    JoinedFunction("Softplus", _SOFTPLUS, {}),
+    JoinedFunction("Mish", made("Mul", "x", made("Tanh", made("Softplus", "x"))), {}, since=18),
+    JoinedFunction("Softsign", made("Div", "x", made("Add", made("Abs", "x"), 1.0)), {}),
+    JoinedFunction("ThresholdedRelu", made("Where", made("Greater", "x", "a"), "x", 0.0), {"alpha": "a"}),
+    JoinedFunction(
         "HardSigmoid",
         made("Clip", made("Add", made("Mul", "x", "a"), "b"), 0.0, 1.0),
         {"alpha": "a", "beta": "b"},

@@ -24,7 +24,7 @@ LARGEST: Final = 1 << 14
 
 @frozen
 class Standard:
-    """``x``, standardised over ``axes``."""
+    """``x``, of ``fact``, standardised over ``axes``; ``eps`` is added to the variance."""
 
     x: str
     fact: TypedFact
