@@ -358,3 +358,17 @@ def test_the_same_axes_are_moved_once() -> None:
     ]
     x = numbers(3, 2)
     check(file_of(nodes, x, ["N", 2], {}), x, {"Transpose": 1, "Exp": 1, "Mul": 1})
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_factors_of_channels_behind_a_deconvolution(groups: int) -> None:
+    """Channels of groups are counted in another order: those stay a product."""
+    x = numbers(2, 4, 3, 3)
+    held = {"w": numbers(4, 6 // groups, 2, 2, seed=1), "s": numbers(6, 1, 1, seed=2), "b": numbers(6, 1, 1, seed=3)}
+    nodes = [
+        node("ConvTranspose", "x w", "c", group=groups, strides=[2, 2]),
+        node("Mul", "c s", "d"),
+        node("Add", "d b", "y"),
+    ]
+    rest = {"Mul": 1, "Add": 1} if groups == 2 else {}
+    check(file_of(nodes, x, ["N", 4, 3, 3], held), x, {"ConvTranspose": 1, **rest})

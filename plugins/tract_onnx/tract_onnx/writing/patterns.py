@@ -34,7 +34,8 @@ class Makers(Protocol):
 class Made:
     """A tensor that the operator ``op_type`` makes.
 
-    ``inputs``: letters, numbers, and what is made again; "" for what is missing. A letter stands for the same tensor wherever it is.
+    ``inputs``: letters, numbers, and what is made again; "" for what is missing. A letter stands for the same tensor
+    wherever it is.
     """
 
     op_type: str

@@ -29,6 +29,26 @@ def with_bias(site: Site) -> Sequence[onnx.NodeProto] | None:
     return None
 
 
+def scaled(site: Site) -> Sequence[onnx.NodeProto] | None:
+    """A deconvolution whose channels are multiplied with constants has them in its weights"""
+    for slot in (0, 1):
+        maker, value = site.made_by("ConvTranspose", site.inputs[slot]), site.value(site.inputs[1 - slot])
+        weights = None if maker is None or len(maker.input) != 2 else site.value(maker.input[1])
+        if (
+            maker is None
+            or weights is None
+            or value is None
+            or weights.dtype != np.float32
+            or value.ndim != weights.ndim
+        ):
+            continue
+        channels = weights.shape[1]
+        if told(maker).get("group", 1) == 1 and value.size == value.shape[1] == channels:
+            moved = site.constant(weights * value.reshape(1, channels, *[1] * (weights.ndim - 2)))
+            return site.instead("ConvTranspose", maker.input[0], moved, **told(maker))
+    return None
+
+
 def gemm(site: Site) -> Sequence[onnx.NodeProto] | None:
     """Gemm: a product of two matrices, and what is added to it"""
     for slot in (0, 1):
@@ -104,6 +124,7 @@ def of_channels(site: Site) -> Sequence[onnx.NodeProto] | None:
 
 
 JOINS: Final[Sequence[tuple[str, JoinFn]]] = (
+    ("Mul", scaled),
     ("Add", with_bias),
     ("Add", gemm),
     ("Add", of_parts),
