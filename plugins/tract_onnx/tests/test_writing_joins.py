@@ -372,3 +372,28 @@ def test_factors_of_channels_behind_a_deconvolution(groups: int) -> None:
     ]
     rest = {"Mul": 1, "Add": 1} if groups == 2 else {}
     check(file_of(nodes, x, ["N", 4, 3, 3], held), x, {"ConvTranspose": 1, **rest})
+
+
+@pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_both_directions_are_one_network(op_type: str, axis: int) -> None:
+    """Beside each other, as ONNX gives them, and as one vector, as PyTorch does, with a product behind it."""
+    x = numbers(5, 2, 3, seed=9)
+    more = {"linear_before_reset": 1} if op_type == "GRU" else {}
+    file = recurrent(op_type, x, 4, direction="bidirectional", **more)
+    del file.graph.output[1:]
+    if axis == 2:
+        file.graph.node[0].output[0] = "both"
+        shape = numpy_helper.from_array(np.array([0, 0, 8]), "shape")
+        file.graph.initializer.extend([shape, numpy_helper.from_array(numbers(8, 3, seed=5), "m")])
+        file.graph.node.extend(
+            [
+                node("Transpose", "both", "moved", perm=[0, 2, 1, 3]),
+                node("Reshape", "moved shape", "flat"),
+                node("MatMul", "flat m", "y"),
+            ]
+        )
+    model = joined(file)
+    kinds = Counter(one.op_type for one in model.graph.node)
+    assert kinds == Counter({op_type: 1, **({"Transpose": 1, "Reshape": 1, "MatMul": 1} if axis == 2 else {})})
+    np.testing.assert_allclose(outputs(model, x)[0], outputs(file, x)[0], rtol=0, atol=2e-6)

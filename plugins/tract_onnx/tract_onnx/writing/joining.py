@@ -74,11 +74,11 @@ class Joining:
 
     def __init__(self, graph: GraphWritten, nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> None:
         self.graph, self.outputs = graph, frozenset(outputs)
-        self._nodes = nodes
+        self._nodes = _needed(nodes, self.outputs)
         self._made: dict[tuple[str | bytes, ...], str] = {}
         self.makers: dict[str, onnx.NodeProto] = {}
         self.readers: dict[str, dict[int, onnx.NodeProto]] = defaultdict(dict)
-        for node in nodes:
+        for node in self._nodes:
             self._add(node)
 
     def joined(self) -> list[onnx.NodeProto]:
