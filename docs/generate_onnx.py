@@ -74,8 +74,9 @@ number above all that has come.
 `doc_string`, `domain` and `model_version` as its fields, and what other formats said as pairs `tract.NAME`, which come
 back as what they were. Who wrote the file is `tract`.
 
-Not written: what models keep in bodies of loops and branches, caches of language models, exponential means of streams
-(`ExpUnitNorm`), types that ONNX has no operator for. A branch that ends the run (`Refuse`) is a `Gather` of a place
+Not written: what models keep in bodies of loops and branches, exponential means of streams (`ExpUnitNorm`), types that
+ONNX has no operator for; caches of language models are inputs and outputs after the transform `unfold_kv_cache`, and
+are written then. A branch that ends the run (`Refuse`) is a `Gather` of a place
 that is not there, which ONNX Runtime refuses when it comes to it.
 """
 
