@@ -229,8 +229,8 @@ def _shipped() -> Iterator[str]:
     wheels = tomllib.loads((ROOT / "tests" / "shipped" / "wheels.toml").read_text())["wheels"]
     yield from _wrapped(
         f"""`make test-shipped` takes the 110 ONNX files of {len(wheels)} packages from the index as they are, and runs
-        at two sizes, as the file has it and simplified, against ONNX Runtime. All load, and 100 agree within 1e-4 of the
-        largest magnitude of an output. Where they do not, every node is asked alone, on the tensors that ONNX Runtime
+        at two sizes, as the file has it and simplified, against ONNX Runtime. All load, and 100 agree within 1e-4 of
+        the largest magnitude of an output. Where they do not, every node is asked alone, on the tensors that ONNX Runtime
         computed in front of it, and float64 decides: the reference evaluator of the `onnx` package, or, for
         `DynamicQuantizeLSTM`, its definition, step by step from the states that each engine found itself.
         Each comes back from an archive as the same model, and computes the same in ONNX Runtime when it is written
