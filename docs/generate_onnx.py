@@ -57,8 +57,8 @@ the version that is asked for has it, and where it computes the same: in f32, as
 f32, and products of f16 are rounded before something is added. What only looks (`CheckShape`) is left out.
 
 **Of ONNX's cases** 4,000 of 4,024 come back as they must when ONNX Runtime, or the package `onnx` where that has no
-kernel, runs what was written; so do all files of `make test-shipped`, and the networks that `make test-networks` has PyTorch
-export, in versions 17, 21 and 23. `make bench-simplifiers` has the number of nodes, the bytes and ONNX Runtime's time
+kernel, runs what was written; so do all files of `make test-shipped`, and the networks that `make test-networks` has
+PyTorch export, in versions 17, 21 and 23. `make bench-simplifiers` has the number of nodes, the bytes and ONNX Runtime's time
 beside those of `onnxsim` and `onnxslim`: of 26 networks and trained files, ours had the fewest bytes in 25, and the
 fewest nodes, or as few, in 21 (more in networks that lay channels side by side and cut them again, as YOLO does); on a
 machine that others used as well, runs took 0.12 to 1.27 of the time that the file as it was takes, those of the two
