@@ -58,11 +58,12 @@ f32, and products of f16 are rounded before something is added. What only looks 
 
 **Of ONNX's cases** 4,000 of 4,024 come back as they must when ONNX Runtime, or the package `onnx` where that has no
 kernel, runs what was written; so do all files of `make test-shipped`, and the networks that `make test-networks` has
-PyTorch export, in versions 17, 21 and 23. `make bench-simplifiers` has the number of nodes, the bytes and ONNX Runtime's time
-beside those of `onnxsim` and `onnxslim`: of 26 networks and trained files, ours had the fewest bytes in 25, and the
-fewest nodes, or as few, in 21 (more in networks that lay channels side by side and cut them again, as YOLO does); on a
-machine that others used as well, runs took 0.12 to 1.27 of the time that the file as it was takes, those of the two
-simplifiers 0.12 to 1.55. Products of quantised numbers are written as what they are computed as, which is larger.
+PyTorch export, in versions 17, 21 and 23. `make bench-simplifiers` has the number of nodes, the bytes and ONNX
+Runtime's time beside those of `onnxsim` and `onnxslim`: of 26 networks and trained files, ours had the fewest bytes
+in 25, and the fewest nodes, or as few, in 21 (more in networks that lay channels side by side and cut them again,
+as YOLO does); on a machine that others used as well, runs took 0.12 to 1.27 of the time that the file as it was
+takes, those of the two simplifiers 0.12 to 1.55. Products of quantised numbers are written as what they are
+computed as, which is larger.
 
 **Models in pulses** (`tract MODEL --pulse 8 save stream.onnx`) keep something between runs, and ONNX does not: each
 state is an input `NAME`, and an output `NAME_out` that is given to it in the next run. All are 0 at first; a size of a
