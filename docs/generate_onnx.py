@@ -62,8 +62,11 @@ PyTorch export, in versions 17, 21 and 23. `make bench-simplifiers` has the numb
 Runtime's time beside those of `onnxsim` and `onnxslim`: of 26 networks and trained files, ours had the fewest bytes
 in 25, and the fewest nodes, or as few, in 21 (more in networks that lay channels side by side and cut them again,
 as YOLO does); on a machine that others used as well, runs took 0.12 to 1.27 of the time that the file as it was
-takes, those of the two simplifiers 0.12 to 1.55. Products of quantised numbers are written as what they are
-computed as, which is larger.
+takes, those of the two simplifiers 0.12 to 1.55.
+
+**Quantised products** are written as other engines know them, integers right in front of what multiplies them, so that
+they run there as the originals do. Tables of bytes that are none of a few functions (`Sigmoid`, `Tanh`, `HardSwish`,
+SiLU, `LeakyRelu`) are `Gather`, which ONNX Runtime runs several times slower.
 
 **Models in pulses** (`tract MODEL --pulse 8 save stream.onnx`) keep something between runs, and ONNX does not: each
 state is an input `NAME`, and an output `NAME_out` that is given to it in the next run. All are 0 at first; a size of a
@@ -77,8 +80,8 @@ back as what they were. Who wrote the file is `tract`.
 
 Not written: what models keep in bodies of loops and branches, exponential means of streams (`ExpUnitNorm`), types that
 ONNX has no operator for; caches of language models are inputs and outputs after the transform `unfold_kv_cache`, and
-are written then. A branch that ends the run (`Refuse`) is a `Gather` of a place
-that is not there, which ONNX Runtime refuses when it comes to it.
+are written then. A branch that ends the run (`Refuse`) is a `Gather` of a place that is not there, which ONNX Runtime
+refuses when it comes to it.
 """
 
 

@@ -21,7 +21,7 @@ from tract_core.model.source import TypedSource
 from tract_core.model.typed import TypedModel
 from tract_core.model.typed_graph import TypedNode
 from tract_onnx.writing.elements import code_of, value_info
-from tract_onnx.writing.joining import Joining, read_by
+from tract_onnx.writing.joining import Joining, needed, read_by
 from tract_onnx.writing.quantized import Quantized
 from tract_onnx.writing.sizes import Sizes
 from tract_onnx.writing.spelling import Spelling
@@ -104,7 +104,7 @@ class GraphWriter:
         outputs = [value_info(name, model.outlet_fact(outlet)) for outlet, name in self._outputs()]
         outputs += [self._kept[name] for name in self._states]
         names = [one.name for one in outputs]
-        nodes = Joining(self, self._with_quantized(names), names).joined()
+        nodes = self._with_quantized(Joining(self, self._nodes, names).joined(), names)
         read = {name for node in nodes for name in read_by(node)} | {*names}
         self.held = {name: value for name, value in self.held.items() if name in read}
         return helper.make_graph(nodes, "model", inputs, outputs)
@@ -181,7 +181,7 @@ class GraphWriter:
             self._small[key] = self._held(value, "constant")
         return self._small[key]
 
-    def keep(self, wanted: str, value: Constant) -> str:
+    def hold_as(self, wanted: str, value: Constant) -> str:
         """A tensor that is there, by a name like that. Returns its name."""
         return self._held(value, wanted)
 
@@ -315,12 +315,12 @@ class GraphWriter:
             maker.name, self._makers[wanted] = wanted, maker
         self.bind(outlet, wanted)
 
-    def _with_quantized(self, outputs: Sequence[str]) -> list[onnx.NodeProto]:
-        """All nodes, with quantised products as other engines know them."""
-        if not any(node.op_type == "DequantizeLinear" for node in self._nodes):
-            return self._nodes
+    def _with_quantized(self, nodes: list[onnx.NodeProto], outputs: Sequence[str]) -> list[onnx.NodeProto]:
+        """The nodes, with quantised products as other engines know them."""
+        if not any(node.op_type == "DequantizeLinear" for node in nodes):
+            return nodes
         facts = {name: self.model.outlet_fact(outlet) for outlet, name in self._names.items()}
-        return Quantized(self._nodes, self, facts, outputs).arranged()
+        return needed(Quantized(nodes, self, facts, outputs).arranged(), outputs)
 
     def name_of(self, outlet: OutletId) -> str:
         """The name of a tensor; a constant is held from now on."""

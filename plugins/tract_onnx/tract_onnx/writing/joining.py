@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, Protocol
@@ -74,7 +74,7 @@ class Joining:
 
     def __init__(self, graph: GraphWritten, nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> None:
         self.graph, self.outputs = graph, frozenset(outputs)
-        self._nodes = _needed(nodes, self.outputs)
+        self._nodes = needed(nodes, self.outputs)
         self._made: dict[tuple[str | bytes, ...], str] = {}
         self.makers: dict[str, onnx.NodeProto] = {}
         self.readers: dict[str, dict[int, onnx.NodeProto]] = defaultdict(dict)
@@ -86,7 +86,7 @@ class Joining:
         done: list[onnx.NodeProto] = []
         for node in self._nodes:
             done += self._settled(node)
-        return _needed(done, self.outputs)
+        return needed(done, self.outputs)
 
     def _settled(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
         """What becomes of a node: itself, or what it is joined to, again and again."""
@@ -288,7 +288,7 @@ def read_by(node: onnx.NodeProto) -> Iterator[str]:
     return iter(names)
 
 
-def _needed(nodes: Sequence[onnx.NodeProto], wanted: frozenset[str]) -> list[onnx.NodeProto]:
+def needed(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list[onnx.NodeProto]:
     """Those that the tensors of these names need."""
     read, found = set(wanted), list[onnx.NodeProto]()
     for node in reversed(nodes):

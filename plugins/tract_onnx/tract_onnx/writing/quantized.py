@@ -45,8 +45,8 @@ class Tensors(Protocol):
         """They, by name."""
         ...
 
-    def keep(self, wanted: str, value: Constant) -> str:
-        """Keep one more, by a name like that. Returns its name."""
+    def hold_as(self, wanted: str, value: Constant) -> str:
+        """Hold one more, by a name like that. Returns its name."""
         ...
 
     def free(self, wanted: str) -> str:
@@ -126,7 +126,7 @@ class Quantized:
         if moved is None:
             return None
         parts, axis = moved
-        given = [self._tensors.keep(name, Constant(one)) for name, one in zip(before.input, parts, strict=True)]
+        given = [self._tensors.hold_as(name, Constant(one)) for name, one in zip(before.input, parts, strict=True)]
         told = {"axis": axis, **({"block_size": block} if block else {})}
         found = helper.make_node("DequantizeLinear", given, [*node.output], name=node.name)
         found.attribute.extend(helper.make_attribute(name, number) for name, number in told.items())
@@ -230,7 +230,7 @@ class Quantized:
                 continue
             weights = self.weights(made.input[1])
             if weights is not None and _attribute(weights[0], "block_size", 0) and known.dtype == np.float32:
-                negated = self._tensors.keep(bias, Constant(-known))
+                negated = self._tensors.hold_as(bias, Constant(-known))
                 return helper.make_node("Sub", [product, negated], [*node.output], name=node.name)
         return None
 
@@ -247,7 +247,7 @@ class Quantized:
             steps = self._steps(made.input[0], made.input[1], 1)
             if steps is None or known.shape[-1:] != flat.shape or _whole(flat, steps) is None:
                 continue
-            given = [*made.input, self._tensors.keep(bias, Constant(flat))]
+            given = [*made.input, self._tensors.hold_as(bias, Constant(flat))]
             return helper.make_node("Gemm", given, [*node.output], name=node.name)
         return None
 
@@ -286,7 +286,7 @@ class Quantized:
         name = node.input[2]
         scale = np.broadcast_to(steps, bias.shape).astype(np.float32)
         given = [
-            self._tensors.keep(f"{name}.{label}", Constant(one))
+            self._tensors.hold_as(f"{name}.{label}", Constant(one))
             for label, one in (("integers", whole), ("steps", scale))
         ]
         node.input[2] = self._tensors.free(f"{name}.numbers")

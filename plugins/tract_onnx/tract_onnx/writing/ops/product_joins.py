@@ -56,6 +56,8 @@ def gemm(site: Site) -> Sequence[onnx.NodeProto] | None:
         added = site.fact(site.inputs[1 - slot])
         if maker is None or result is None or added is None or result.datum_type not in _WHOLE or result.rank != 2:
             continue
+        if _is_in_blocks(site, maker.input[1]):
+            continue
         a, b = (site.fact(name) for name in maker.input)
         if a is None or b is None or a.rank != 2 or b.rank != 2 or added.rank > 2:
             continue
@@ -64,6 +66,12 @@ def gemm(site: Site) -> Sequence[onnx.NodeProto] | None:
         if product == tuple(result.shape) and all(size in (1, whole) for size, whole in ends):
             return site.instead("Gemm", *maker.input, site.inputs[1 - slot])
     return None
+
+
+def _is_in_blocks(site: Site, weights: str) -> bool:
+    """Whether weights are dequantised in blocks: ONNX Runtime multiplies those as they are, but not in a Gemm."""
+    maker = site.maker(weights)
+    return maker is not None and maker.op_type == "DequantizeLinear" and bool(told(maker).get("block_size", 0))
 
 
 def strided(site: Site) -> Sequence[onnx.NodeProto] | None:
