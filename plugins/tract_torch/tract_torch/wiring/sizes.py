@@ -74,10 +74,25 @@ def _dim(expression: Any, names: Names) -> Dim:
     if divide is not None:
         number, divisor = expression.args
         return divide(number, divisor, names)
+    if isinstance(expression, (sympy.Add, sympy.Mul)):
+        above, below = _without_fractions(expression)
+        if below != 1:
+            return _dim(above, names) // below
     build = _BUILDERS.get(type(expression))
     if build is None:
         raise _unsaid(expression, f"it is computed by {type(expression).__name__}")
     return build(*(_dim(argument, names) for argument in expression.args))
+
+
+def _without_fractions(expression: Any) -> tuple[Any, int]:
+    """What a sum or a product is a quotient of, and by which number: 1 where it has no fractions in it.
+
+    A size is a whole number, so that its parts need not be: ``S/7 + T/7`` is ``(S + T)//7``.
+    """
+    if all(number.is_Integer for number in expression.atoms(sympy.Rational)):
+        return expression, 1
+    above, below = sympy.fraction(sympy.together(expression))
+    return (above, int(below)) if below.is_Integer else (expression, 1)
 
 
 def _unsaid(expression: object, reason: str) -> Unsupported:
