@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import wave
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -22,6 +23,7 @@ from click.testing import CliRunner
 from docs_server import Servers
 from gguf import GGMLQuantizationType as QuantizationType
 from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
 
 from tract_core.cli.frame import app
 
@@ -101,6 +103,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     encoders_with_decoders(tmp_path)
     np.savez(tmp_path / "in.npz", image=np.ones((2, 3, 8, 8), np.float32))
     np.savez(tmp_path / "sound.npz", sound=np.ones((1, 1, 50), np.float32))
+    Image.new("RGB", (16, 12), "red").save(tmp_path / "cat.jpg")
+    with wave.open(str(tmp_path / "hello.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", "not compressed"))
+        file.writeframes(bytes(100))
     (tmp_path / "my_program.py").touch()
     monkeypatch.chdir(tmp_path)  # what is written does not stay
     monkeypatch.syspath_prepend(str(tmp_path))

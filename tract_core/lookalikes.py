@@ -69,15 +69,13 @@ _KERAS: Final = "in Python, keras.saving.load_model(path).export('model.onnx', f
 _ONNXMLTOOLS: Final = "convert it to ONNX in Python: onnxmltools.convert_{0}(model, initial_types=...)"
 _IMAGE: Final = (
     "an image",
-    "give the path of the model; it takes the image as an array, with --input NAME=FILE.npy",
-    "numpy.save('FILE.npy', array) writes an array that --input NAME=FILE.npy takes: "
-    "numpy.asarray(PIL.Image.open(path)), scaled, and with its axes and a batch as the model wants them",
+    "give the path of the model; it takes the image as the value of an input, with --input NAME=FILE",
+    "--input NAME=FILE takes it for the input NAME",
 )
 _SOUND: Final = (
     "a sound",
-    "give the path of the model; it takes the sound as an array, with --input NAME=FILE.npy",
-    "numpy.save('FILE.npy', array) writes an array that --input NAME=FILE.npy takes: "
-    "scipy.io.wavfile.read(path)[1] of a WAV file, scaled, and with its axes and a batch as the model wants them",
+    "give the path of the model; it takes a WAV file as the value of an input, with --input NAME=FILE.wav",
+    "--input NAME=FILE.wav takes one in PCM for the input NAME; 'ffmpeg -i FILE -c:a pcm_s16le sound.wav' writes it",
 )
 _FILM: Final = ("a film, or an image or a sound packed as one", _PATH)
 

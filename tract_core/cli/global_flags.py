@@ -29,6 +29,8 @@ class GlobalFlags:
     model: str | None
     format_name: str | None = None
     inputs: tuple[str, ...] = ()
+    image_mean: tuple[float, ...] | None = None
+    image_std: tuple[float, ...] | None = None
     facts_bundle: str | None = None
     constantize: tuple[str, ...] = ()
     override_fact: tuple[str, ...] = ()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 
-from tract_core.cli.readings import array_file
+from tract_core.cli.readings import IMAGES, SOUNDS, array_file
 from tract_core.cli.signals import PULSES, first_turn, turns_late, whole_facts, with_length, without_rest
 from tract_core.cli.values import holds_floats, make_inputs, read_array, read_bundle
 from tract_core.data import DatumType
 from tract_core.errors import InputError
+from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_core.runtime.streams import Streams
+from tract_core.texts import printable
 
 if TYPE_CHECKING:
     from tract_core.cli.request import Request
@@ -44,7 +48,7 @@ def whole_inputs_for(
             where=flags["bundle"],
             hint=f"inputs: {', '.join(names)}",
         )
-    given = {**bundle, **_from_files(request, names)}
+    given = {**bundle, **_from_files(request, dict(zip(names, facts, strict=True)))}
     if flags.get("float_casts"):
         kinds = {name: fact.datum_type.storage for name, fact in zip(names, facts, strict=True)}
         given = {name: _as_float(array, kinds.get(name)) for name, array in given.items()}
@@ -69,10 +73,26 @@ def _as_float(array: Array, kind: DatumType | None) -> Array:
     return array.astype(kind.numpy) if holds_floats(array) and kind is not None and kind.is_float() else array
 
 
-def _from_files(request: Request, names: list[str]) -> dict[str, Array]:
-    """The values that ``--input NAME=FILE.npy`` gives, by name. Raises InputError for names that no input has."""
+def _from_files(request: Request, facts: dict[str, TypedFact]) -> dict[str, Array]:
+    """The values that ``--input NAME=FILE`` gives, by name. Raises InputError for names that no input has."""
     files = dict(filter(None, map(array_file, request.inputs)))
     files = {name: path for name, path in files.items() if name not in request.constantize}
-    for name in files.keys() - {*names}:
-        raise InputError(f"no input {name!r}; there are: {', '.join(names) or 'none'}", where="--input")
-    return {name: read_array(path) for name, path in files.items()}
+    for name in files.keys() - {*facts}:
+        raise InputError(f"no input {name!r}; there are: {', '.join(facts) or 'none'}", where="--input")
+    return {name: _read(request, path, facts[name], name) for name, path in files.items()}
+
+
+def _read(request: Request, path: Path, fact: TypedFact, name: str) -> Array:
+    """The value in a file. What was done to an image or a sound is told."""
+    ending = path.suffix.lower()
+    if ending not in (*IMAGES, *SOUNDS):
+        return read_array(path)
+    from tract_core.cli.media import Scaling, read_image, read_sound
+
+    if ending in SOUNDS:
+        array, told = read_sound(path, fact)
+    else:
+        scaling = Scaling(request.image_mean or (0.0,), request.image_std or (1.0,))
+        array, told = read_image(path, fact, scaling)
+    click.echo(f"input {printable(name)}: {printable(path.name)}, {told}", err=True)
+    return array

@@ -71,7 +71,19 @@ def _loading() -> list[click.Parameter]:
             callback=readings.each(readings.input_text),
             shell_complete=completion.inputs,
             help="Override an input's fact: '1,3,S,f32' (inputs in order) or 'NAME:1,3,S,f32'; or give its value: "
-            "'NAME=FILE.npy'. Repeat per input.",
+            "'NAME=FILE', an array (.npy), an image or a sound (.wav). Repeat per input.",
+        ),
+        option(
+            "--image-mean",
+            metavar="M,M,M",
+            callback=readings.whole(readings.numbers),
+            help="Subtract this from the channels of images, which are 0 to 1.",
+        ),
+        option(
+            "--image-std",
+            metavar="S,S,S",
+            callback=readings.whole(readings.factors),
+            help="Divide the channels of images by this, then.",
         ),
         option(
             "--input-facts-from-bundle",

@@ -31,6 +31,12 @@ _HOLDS_VALUES: Final = r"(?is).*\.(npy|npz|png|jpe?g|gif|bmp|webp|tiff?|wav|mp3|
 """Names of files in which people keep what goes into models. No fact ends so."""
 
 
+IMAGES: Final = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+SOUNDS: Final = (".wav",)
+HOLDS_INPUT: Final = (".npy", *IMAGES, *SOUNDS)
+"""How the names of files end that are the value of an input."""
+
+
 class NumberRange(click.FloatRange):
     """Numbers in a range, of which NaN is none."""
 
@@ -122,6 +128,25 @@ def bindings(texts: Sequence[str]) -> Bindings:
     return Bindings(values, helpers)
 
 
+def numbers(text: str) -> tuple[float, ...]:
+    """The numbers of ``0.485,0.456,0.406``. Raises InputError."""
+    try:
+        found = tuple(map(float, text.split(",")))
+    except ValueError:
+        found = (math.nan,)
+    if not all(map(math.isfinite, found)):
+        raise InputError(f"{text!r} is no list of numbers", hint="as in --image-mean 0.485,0.456,0.406")
+    return found
+
+
+def factors(text: str) -> tuple[float, ...]:
+    """The same, without zeros. Raises InputError."""
+    found = numbers(text)
+    if not all(found):
+        raise InputError(f"{text!r} has a zero in it, and images are divided by these numbers")
+    return found
+
+
 def assertion(text: str) -> Assertion:
     """What is assumed of sizes, as ``S>=1``. Raises InputError."""
     from tract_core.dims.assertion import parse_assertion
@@ -176,11 +201,11 @@ def output_fact(text: str) -> str:
 
 
 def array_file(text: str) -> tuple[str, Path] | None:
-    """The name and the file of ``NAME=FILE.npy``; ``None`` for another text.
+    """The name and the file of ``NAME=FILE.npy``, or of an image or a sound; ``None`` for another text.
 
     Where there are several equals signs, the first counts behind which a file is that exists.
     """
-    if not text.lower().endswith(".npy"):
+    if not text.lower().endswith(HOLDS_INPUT):
         return None
     halves = [(text[:at], Path(text[at + 1 :])) for at, sign in enumerate(text) if sign == "=" and at]
     return next((half for half in halves if half[1].is_file()), halves[0] if halves else None)
