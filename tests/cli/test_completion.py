@@ -98,6 +98,9 @@ def test_symbols_and_inputs(model: Path) -> None:
     assert offers(model, "run", "--set", "C") == []
     assert offers(model, "run", "-i", "") == ["x:"]
     assert offers("--set", "") == []
+    assert offers(model, "--output-node", "") == ["w", "one", "x", "product", "same", "sum", "y"]
+    assert offers(model, "dump", "--node-name", "s") == ["same", "sum"]
+    assert offers(model, "dump", "--op-name", "Mat") == ["MatMul"]
     model.write_bytes(b"\xff")
     assert offers(model, "--set", "") == []
 

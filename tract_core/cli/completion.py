@@ -1,4 +1,4 @@
-"""What a shell offers when the user presses Tab: subcommands, models, symbols, inputs, runtimes, transforms, formats.
+"""What a shell offers when the user presses Tab: subcommands, models, symbols, inputs, nodes, runtimes and the like.
 
 The mechanism is click's: ``_TRACT_COMPLETE=bash_source tract`` prints what a shell needs (also ``zsh_source``,
 ``fish_source``), and `tract_core.cli.shells` speaks with each of them. Whatever goes wrong here gives no offers, never
@@ -23,6 +23,9 @@ _WORD: Final = re.compile(r"[\w./:@+-]+")
 
 LARGEST: Final = 50_000_000
 """Bytes of a model that is read while a line is typed; weights in other files do not count."""
+
+MOST_NODES: Final = 1000
+"""Names of nodes that are offered."""
 
 PATIENCE: Final = 5.0
 """Seconds that it may take."""
@@ -70,6 +73,20 @@ def inputs(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items
     return [CompletionItem(name, type="open", help=facts[name]) for name in names]
 
 
+def nodes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """The names of the model's nodes, with their operators; the first of many."""
+    model = _model_of(ctx)
+    found = {} if model is None else {node.name: node.op.name for node in model.live_nodes()}
+    names = [name for name in found if name.startswith(incomplete) and _WORD.fullmatch(name)]
+    return [CompletionItem(name, help=found[name]) for name in names[:MOST_NODES]]
+
+
+def operators(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """The operators that the model's nodes have."""
+    model = _model_of(ctx)
+    return starting(incomplete, sorted({node.op.name for node in model.live_nodes()} if model is not None else ()))
+
+
 def _going_on(names: Iterable[str], sign: str, incomplete: str) -> list[str]:
     """The names of a file, each with a sign behind it, that begin so; none that a shell would take for a command."""
     return [f"{name}{sign}" for name in names if _WORD.fullmatch(name) and f"{name}{sign}".startswith(incomplete)]
@@ -82,7 +99,15 @@ def _symbols_in(shape: Iterable[Any]) -> Iterable[str]:
 
 
 def _inputs_of(ctx: click.Context) -> list[tuple[str, Any]]:
-    """Names and facts of the inputs of the model on the line, if it is one that loads in no time."""
+    """Names and facts of the inputs of the model on the line."""
+    model = _model_of(ctx)
+    if model is None:
+        return []
+    return [(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in model.inputs]
+
+
+def _model_of(ctx: click.Context) -> Any:
+    """The model on the line, as its file has it, if it is one that loads in no time; else None."""
     given = ctx.find_root().params
     try:
         from tract_core.api.formats import find_format
@@ -91,10 +116,9 @@ def _inputs_of(ctx: click.Context) -> list[tuple[str, Any]]:
 
         format_name, path = find_format(Path(os.path.expanduser(given["model"])), given.get("format_name"))
         limits = LoadLimits(max_parsed_bytes=LARGEST, deadline_s=PATIENCE)
-        model = load_with(loader_of(format_name, limits=limits), path)
-        return [(model.outlet_name(outlet), model.outlet_fact(outlet)) for outlet in model.inputs]
+        return load_with(loader_of(format_name, limits=limits), path)
     except Exception:
-        return []
+        return None
 
 
 def starting(incomplete: str, names: Iterable[str]) -> Items:

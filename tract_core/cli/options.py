@@ -140,12 +140,14 @@ def _cutting() -> list[click.Parameter]:
         many(
             "--input-node",
             "input_nodes",
+            shell_complete=completion.nodes,
             metavar="NAME",
             help="Make this tensor an input, in place of the file's. Repeat per input.",
         ),
         many(
             "--output-node",
             "output_nodes",
+            shell_complete=completion.nodes,
             metavar="NAME",
             help="Make this tensor an output, in place of the file's. Repeat per output.",
         ),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tract_core.cli import completion
 from tract_core.cli.options import assertion_options, bench_options, file_or_output, run_options, trace_option
 from tract_core.cli.writing import ExportingCommand
 
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 @click.option("--explain", is_flag=True, help="Show where the runtime runs each node, and why.")
 @click.option("--node-id", type=int, metavar="N", help="Only this node.")
 @click.option("--successors", type=int, metavar="N", help="Only the nodes that read this one.")
-@click.option("--op-name", metavar="NAME", help="Only nodes of this operator.")
-@click.option("--node-name", metavar="TEXT", help="Only nodes whose name contains this.")
+@click.option("--op-name", metavar="NAME", shell_complete=completion.operators, help="Only nodes of this operator.")
+@click.option(
+    "--node-name", metavar="TEXT", shell_complete=completion.nodes, help="Only nodes whose name contains this."
+)
 @click.option("-s", "--summary", is_flag=True, help="Properties, inputs and outputs only.")
 @click.option("--json", "as_json", is_flag=True, help="Costs (and timings, with --profile) as JSON.")
 @click.option("--audit-json", is_flag=True, help="The whole graph as JSON.")
