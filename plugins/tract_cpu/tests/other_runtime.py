@@ -60,6 +60,12 @@ def function_type(gives: Any, *takes: Any) -> Any:
     return lambda address: kind(between(address, len(takes), to_windows=True))
 
 
+@cache
+def touching_pages() -> Any:
+    """``__chkstk``, which touches the pages of a large stack one by one: on Linux, all of them are there."""
+    return ctypes.CFUNCTYPE(None)(_linked("define void @between() { ret void }"))  # which changes no register
+
+
 class OfWindows(ctypes.c_void_p):
     """A function of Windows: its address, and what Python calls."""
 
@@ -151,6 +157,8 @@ class Library:
         self.name = name.removesuffix(".dll")
 
     def __getattr__(self, name: str) -> Any:
+        if (self.name, name) == ("ntdll", "__chkstk"):
+            return touching_pages()
         found = _FUNCTIONS.get((self.name, name)) if self.name != "kernel32" else _OF_KERNEL.get(name)
         if found is None:
             raise AttributeError(name)

@@ -12,7 +12,8 @@ from tract_quantize import Calibration, QuantizeStatic, QuantizeWeights, Range, 
 from tract_quantize.samples import ListedSamples
 
 import tract_core as tract
-from tract_core.errors import InputError, TransformError
+from tract_core.errors import TransformError
+from tract_core.limits import LoadLimits
 from tract_core.model.source import TypedSource
 from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import EinSum
@@ -180,9 +181,25 @@ class TestStatic:
 
     def test_a_name_that_fits_nothing_is_told(self, network) -> None:
         model = network("mlp")
-        with pytest.raises(InputError, match=r"no product has a name like 'hiden.einsum'") as error:
+        with pytest.raises(TransformError, match=r"no product has a name like 'hiden.einsum'") as error:
             model.transform(QuantizeStatic(calibrate(model, samples("mlp")), ["hiden.einsum"]))
         assert "did you mean 'hidden.einsum'?" in str(error.value)
+
+    def test_a_file_that_holds_no_ranges(self, network, tmp_path) -> None:
+        (tmp_path / "other.json").write_text("{}")
+        for name, message in (("absent.json", "it cannot be read"), ("other.json", "it holds no ranges")):
+            with pytest.raises(TransformError, match=message):
+                network("mlp").transform(QuantizeStatic(str(tmp_path / name)))
+
+    def test_limits_properties_and_assertions_stay(self, network) -> None:
+        model = network("mlp")
+        model.typed.limits = LoadLimits(run_deadline_s=7)
+        model.typed.properties["by"] = np.array("us")
+        model.typed.symbols.add_assertion("B<=64")
+        model.transform(QuantizeStatic(calibrate(model, samples("mlp"))))
+        assert model.typed.limits == LoadLimits(run_deadline_s=7)
+        assert model.typed.properties["by"] == "us"
+        assert "B<=64" in [str(one) for one in model.typed.symbols]
 
     def test_nothing_but_zeros_leaves_a_node_in_floats(self, network) -> None:
         model = network("two_inputs")

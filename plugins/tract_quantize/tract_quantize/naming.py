@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from tract_core.errors import InputError, TransformError, meant
+from tract_core.errors import TransformError, meant
 from tract_core.model.typed import TypedModel
 from tract_core.ops.blocks import UnpackBlocks
 from tract_core.ops.conv import Conv
@@ -16,7 +16,7 @@ from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
 def chosen(patterns: Sequence[str], names: Iterable[str]) -> frozenset[str]:
     """The names that patterns with ``*`` and ``?`` fit. A pattern that is a name means that one alone.
 
-    Raises InputError for a pattern that none fits.
+    Raises TransformError for a pattern that none fits.
     """
     there = list(names)
     found: set[str] = set()
@@ -24,7 +24,7 @@ def chosen(patterns: Sequence[str], names: Iterable[str]) -> frozenset[str]:
         fitting = [pattern] if pattern in there else [name for name in there if fnmatchcase(name, pattern)]
         if not fitting:
             near = "".join(f"; did you mean {name!r}?" for name in meant(pattern, there))
-            raise InputError(
+            raise TransformError(
                 f"no product has a name like {pattern!r}", hint=f"{len(there)} nodes multiply by weights{near}"
             )
         found.update(fitting)

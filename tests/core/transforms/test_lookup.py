@@ -95,6 +95,7 @@ GIVEN: dict[str, Any] = {
     "body": "",
     "key": "purpose",
     "value": "a test",
+    "ranges": "absent.json",
 }
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.errors import TransformError
+from tract_core.errors import InputError, TransformError
 from tract_core.model.graph import InletId, OutletId
 from tract_core.model.translate import empty_twin, translate
 from tract_core.model.typed import TypedModel, TypedNode
@@ -39,8 +39,8 @@ class QuantizeStatic:
     def apply(self, model: TypedModel) -> TypedModel:
         """The model with products of bytes, and floats wherever they would be no gain.
 
-        Raises TransformError for a model that is quantised already, or has no product, InputError for names that no
-        product has, and for ranges of another model.
+        Raises TransformError for a model that is quantised already, or has no product, for names that no product has,
+        for a file that holds no ranges, and for those of another model.
         """
         return _Rewriting(model, self.rounding(model)).rewritten()
 
@@ -49,10 +49,18 @@ class QuantizeStatic:
         if self.bits not in BITS:
             raise TransformError(f"{self.name}: 'bits' is {self.bits}, wanted 7 or 8")
         check_not_quantized(model, self.name)
-        found = self.ranges if isinstance(self.ranges, Calibration) else Calibration.load(self.ranges)
+        found = self.ranges if isinstance(self.ranges, Calibration) else _ranges_of(self.ranges)
         names = [node.name for node, _ in products_of(model)]
         plan = make_plan(model, _StepsByName(model, found), chosen(self.exclude, names))
         return StaticRounding(model, plan, self.bits)
+
+
+def _ranges_of(path: str) -> Calibration:
+    """Those of a file. Raises TransformError for what holds none."""
+    try:
+        return Calibration.load(path)
+    except InputError as error:
+        raise TransformError(error.problem, where=error.where, hint=error.hint) from None
 
 
 class _StepsByName:

@@ -38,8 +38,8 @@ class QuantizeWeights:
     def apply(self, model: TypedModel) -> TypedModel:
         """The model with smaller weights.
 
-        Raises TransformError for parameters that make no sense and for a model that is quantised already, InputError
-        for names that no product has.
+        Raises TransformError for parameters that make no sense, for a model that is quantised already, and for names
+        that no product has.
         """
         return _Rewriting(model, self.rounding(model)).rewritten()
 
