@@ -19,7 +19,7 @@ from tract_core.errors import CorruptModel, LimitExceeded, ModelError, TractErro
 from tract_core.limits import LoadLimits
 
 CASES = json.loads(KEPT.read_text())
-BOUND = 4e-6
+BOUND = 1e-5
 """How far logits are from those in f64, of the largest of them."""
 
 

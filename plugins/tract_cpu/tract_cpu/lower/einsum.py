@@ -295,7 +295,7 @@ class _Product:
         kinds = (left.element, panels.element, self.chain.expression, along, len(loops))
         plan = self._plan(rows, kinds, depth, packs=packs, together=self._together(left, depth), cut=piece is not None)
         if self.blocks is not None:
-            plan = in_blocks(plan, self.blocks.form, row.size, self._grouping_of_bytes(loops, depth))
+            plan = in_blocks(plan, self.blocks.form, row.size, self._grouping_of_bytes(tile, loops, depth))
         count = product([loop.size for loop in loops]) * count
         lines, size = self._lines(piece or depth.size), max(plan.sums.bytes, GROUPED.bytes)
         tiles = tiles_per_task(rows, lines, count, size) if self.blocks is None else TILES_AT_ONCE
@@ -327,10 +327,15 @@ class _Product:
         self.site.add(NativeStep(plan, given, tasks, self.chain.nodes, results, scratch, work))
         return None
 
-    def _grouping_of_bytes(self, loops: Sequence[StridedLoop], depth: StridedLoop) -> DotGrouping | None:
-        """How rows are multiplied as bytes, if they may be: of one matrix, in which they lie along the memory."""
+    def _grouping_of_bytes(self, tile: Tile, loops: Sequence[StridedLoop], depth: StridedLoop) -> DotGrouping | None:
+        """How rows are multiplied as bytes, if they may be: of one matrix, in which they lie along the memory.
+
+        Instructions that sum products of bytes fill whole registers, which matrices of a few columns do not.
+        """
         site = self.site
         if self.blocks is None or not site.lowering.rounding.bytes or loops or depth.strides[0] != 1:
+            return None
+        if tile.lanes != site.isa.lanes(F32.bits):
             return None
         return grouping_of_bytes(site.isa) if self.blocks.form.bits <= CODES_FOR_BYTES else None
 
