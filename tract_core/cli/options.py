@@ -51,6 +51,25 @@ def global_options() -> list[click.Parameter]:
     return [*_loading(), *_cutting(), *_stages(), *_manners()]
 
 
+def _images() -> list[click.Parameter]:
+    """What is done to images that are values of inputs."""
+    option = partial(_option, LOADING)
+    return [
+        option(
+            "--image-mean",
+            metavar="M,M,M",
+            callback=readings.whole(readings.numbers),
+            help="Subtract this from the channels of images, which are 0 to 1.",
+        ),
+        option(
+            "--image-std",
+            metavar="S,S,S",
+            callback=readings.whole(readings.factors),
+            help="Divide the channels of images by this, then.",
+        ),
+    ]
+
+
 def _loading() -> list[click.Parameter]:
     option = partial(_option, LOADING)
     many = partial(option, multiple=True)
@@ -73,18 +92,7 @@ def _loading() -> list[click.Parameter]:
             help="Override an input's fact: '1,3,S,f32' (inputs in order) or 'NAME:1,3,S,f32'; or give its value: "
             "'NAME=FILE', an array (.npy), an image or a sound (.wav). Repeat per input.",
         ),
-        option(
-            "--image-mean",
-            metavar="M,M,M",
-            callback=readings.whole(readings.numbers),
-            help="Subtract this from the channels of images, which are 0 to 1.",
-        ),
-        option(
-            "--image-std",
-            metavar="S,S,S",
-            callback=readings.whole(readings.factors),
-            help="Divide the channels of images by this, then.",
-        ),
+        *_images(),
         option(
             "--input-facts-from-bundle",
             "facts_bundle",
