@@ -127,6 +127,35 @@ def test_what_cannot_be_fetched(server: str, url: str, error: type[Exception], m
         tract.load(url.replace("SERVER", server))
 
 
+class Cutting(Quiet):
+    """Promises more than comes."""
+
+    def end_headers(self) -> None:
+        self._headers_buffer = [
+            line.replace(b"Content-Length: ", b"Content-Length: 9") for line in getattr(self, "_headers_buffer", [])
+        ]
+        super().end_headers()
+
+
+def test_a_download_that_is_cut_off(server: str, tmp_path: Path) -> None:
+    serve = partial(Cutting, directory=str(tmp_path / "served"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as there:
+        threading.Thread(target=there.serve_forever, daemon=True).start()
+        with pytest.raises(ModelError, match="cannot be fetched"):
+            fetched(f"http://127.0.0.1:{there.server_port}/digits.onnx")
+        there.shutdown()
+    assert not [path for path in downloads().rglob("*") if path.is_file()]
+
+
+def test_a_folder_of_downloads_that_cannot_be_made(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TRACT_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(ModelError, match="cannot be fetched"):
+        fetched(f"{server}/digits.onnx")
+
+
 def test_nothing_is_written_to_a_url(server: str) -> None:
     model = tract.load(DIGITS, inputs=FACT)
     with pytest.raises(InputError, match="a path on this machine is wanted here, got a URL"):
