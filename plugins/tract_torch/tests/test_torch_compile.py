@@ -197,7 +197,7 @@ def test_a_graph_that_breaks_runs_in_pieces() -> None:
 
 def test_numbers_of_the_caller() -> None:
     def function(x: torch.Tensor, count: int, factor: float) -> torch.Tensor:
-        return x[:count] * factor + torch.arange(count).unsqueeze(1)
+        return x[:count] * factor / (factor + 9) + torch.arange(count).unsqueeze(1) / count
 
     call = compiled(function, dynamic=True)
     x = torch.randn(9, 3)

@@ -7,10 +7,11 @@ is exported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Final
 
+import torch
 from torch._dynamo.backends.common import aot_autograd  # where PyTorch's own guide has it from
 from torch._dynamo.exc import TorchDynamoException
 from torch.fx import GraphModule
@@ -26,6 +27,11 @@ Computed = Callable[[list[Any]], Sequence[Any]]
 """What computes a graph: from a list of its inputs to a sequence of its outputs."""
 
 
+_SPELLED: Final[Mapping[Any, Any]] = {torch.ops.aten.true_divide.Tensor: torch.ops.aten.div.Tensor}
+"""Operators that PyTorch puts into a graph in the place of computing with numbers, once nothing is decomposed any more,
+as their rows have them."""
+
+
 def functional(
     module: GraphModule, inputs: Sequence[Any], computed: Callable[[GraphModule, Sequence[int]], Computed]
 ) -> Callable[..., Any]:
@@ -36,6 +42,8 @@ def functional(
     """
 
     def take(graph: GraphModule, _inputs: Sequence[Any]) -> Computed:
+        for node in graph.graph.nodes:
+            node.target = _SPELLED.get(node.target, node.target)
         return _boxed(computed(graph, _weights()))
 
     registry = default_registry()
