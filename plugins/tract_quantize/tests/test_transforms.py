@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from quantize_models import BUILDERS, turns
@@ -184,6 +185,15 @@ class TestStatic:
         with pytest.raises(TransformError, match=r"no product has a name like 'hiden.einsum'") as error:
             model.transform(QuantizeStatic(calibrate(model, samples("mlp")), ["hiden.einsum"]))
         assert "did you mean 'hidden.einsum'?" in str(error.value)
+
+    @pytest.mark.parametrize("name", ["mlp", "residual"])
+    def test_products_of_matrices_are_written_with_biases_in_steps(self, network, name, tmp_path) -> None:
+        quantized(network, name).save(tmp_path / "written.onnx")
+        nodes = onnx.load(tmp_path / "written.onnx").graph.node
+        makers = {result: node.op_type for node in nodes for result in node.output}
+        products = [node for node in nodes if node.op_type == "Gemm"]
+        assert products
+        assert {makers.get(one) for node in products for one in node.input} == {"DequantizeLinear"}
 
     def test_a_file_that_holds_no_ranges(self, network, tmp_path) -> None:
         (tmp_path / "other.json").write_text("{}")

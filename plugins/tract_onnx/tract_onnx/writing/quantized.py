@@ -7,7 +7,6 @@ numbers. So the nodes are looked at once more when all are there:
 - what only arranges the axes of dequantised weights is done to their integers;
 - a bias in whole steps of the sums becomes integers of 32 bits, with these steps;
 - a product of matrices with such a bias behind it is Gemm;
-- a sum over all places, times one by their number, is GlobalAveragePool;
 - a table of bytes that is a function between two roundings is that function;
 - data whose axes are arranged behind what dequantises it is rounded once more to the very same bytes.
 """
@@ -15,7 +14,6 @@ numbers. So the nodes are looked at once more when all are there:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -188,31 +186,6 @@ class Quantized:
         given = [before[-1].output[0], *reader.input[1:]]
         return helper.make_node("QuantizeLinear", given, [*node.output], name=node.name)
 
-    # --- means ---
-
-    def as_mean(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
-        """ReduceSum(dequantised x) over all places, times one by how many there are, or divided -> GlobalAveragePool"""
-        for sums, factor in (node.input, reversed(node.input))[: 1 if node.op_type == "Div" else 2]:
-            made, known = self._made.get(sums), self.array(factor)
-            if made is None or made.op_type != "ReduceSum" or known is None or known.size != 1 or len(made.input) != 2:
-                continue
-            fact, axes = self._fact_before(made.input[0]), self.array(made.input[1])
-            if fact is None or axes is None or not _attribute(made, "keepdims", 1) or fact.rank < 3:
-                continue
-            places = fact.shape[2:]
-            if sorted(int(axis) % fact.rank for axis in axes) != [*range(2, fact.rank)]:
-                continue
-            count = prod(size for size in places if isinstance(size, int))
-            wanted = np.float32(count if node.op_type == "Div" else 1 / max(count, 1))
-            if all(isinstance(size, int) for size in places) and known.reshape(-1)[0] == wanted:
-                return helper.make_node("GlobalAveragePool", [made.input[0]], [*node.output], name=node.name)
-        return None
-
-    def _fact_before(self, name: str) -> TypedFact | None:
-        """What is known of a tensor that is dequantised at once."""
-        direct = self._made.get(name)
-        return self._facts.get(name) if direct is not None and direct.op_type == "DequantizeLinear" else None
-
     # --- biases ---
 
     def summed(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
@@ -308,7 +281,6 @@ _CHANGES: Final[Mapping[str, Callable[[Quantized, onnx.NodeProto], onnx.NodeProt
     **dict.fromkeys(("Transpose", "Reshape", "Unsqueeze", "Squeeze"), Quantized.in_front),
     "Add": Quantized.summed,
     "Gather": Quantized.as_function,
-    **dict.fromkeys(("Mul", "Div"), Quantized.as_mean),
 }
 
 

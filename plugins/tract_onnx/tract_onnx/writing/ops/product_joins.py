@@ -56,7 +56,7 @@ def gemm(site: Site) -> Sequence[onnx.NodeProto] | None:
         added = site.fact(site.inputs[1 - slot])
         if maker is None or result is None or added is None or result.datum_type not in _WHOLE or result.rank != 2:
             continue
-        if _is_in_blocks(site, maker.input[1]):
+        if _is_dequantised(site, maker.input[1]):
             continue
         a, b = (site.fact(name) for name in maker.input)
         if a is None or b is None or a.rank != 2 or b.rank != 2 or added.rank > 2:
@@ -68,10 +68,10 @@ def gemm(site: Site) -> Sequence[onnx.NodeProto] | None:
     return None
 
 
-def _is_in_blocks(site: Site, weights: str) -> bool:
-    """Whether weights are dequantised in blocks: ONNX Runtime multiplies those as they are, but not in a Gemm."""
+def _is_dequantised(site: Site, weights: str) -> bool:
+    """Whether weights are integers: which products of those are Gemm, `tract_onnx.writing.quantized` decides."""
     maker = site.maker(weights)
-    return maker is not None and maker.op_type == "DequantizeLinear" and bool(told(maker).get("block_size", 0))
+    return maker is not None and maker.op_type == "DequantizeLinear"
 
 
 def strided(site: Site) -> Sequence[onnx.NodeProto] | None:
