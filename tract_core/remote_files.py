@@ -43,14 +43,17 @@ def fetched(url: str, limits: LoadLimits = DEFAULT_LIMITS, tell: Callable[[str],
     """
     plain, wanted = _parts(url)
     target = _place(plain)
-    if wanted is not None and target.is_file() and _digest(target) == wanted:
-        return target
+    if wanted is not None and target.is_file():
+        if _digest(target) == wanted:
+            return target
+        target.unlink()
     found = _fetch(plain, target, limits)
+    if found is None:
+        return target
+    size, digest = found
     if wanted is None:
-        if found is not None:
-            tell(f"fetched {plain}: {found[0]} bytes; {_CHECKSUM}{found[1]} behind the URL checks it")
-    elif _digest(target) != wanted:
-        digest = _digest(target)
+        tell(f"fetched {plain}: {size} bytes; {_CHECKSUM}{digest} behind the URL checks it")
+    elif digest != wanted:
         target.unlink()
         raise CorruptModel(f"its SHA-256 is {digest}, wanted {wanted}", where=plain)
     return target
