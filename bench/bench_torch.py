@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -93,12 +93,17 @@ def main() -> None:
     if options.here:
         print(json.dumps(measured(every[options.names[0]], options.threads, options.rounds)))
         return
+    tell_each(options.names or every, lambda name: _child(name, options), None if options.json else _show)
+
+
+def tell_each(names: Iterable[str], measure: Callable[[str], dict[str, Any]], show: Callable[..., None] | None) -> None:
+    """What is measured of each network, a line each as soon as it is known; all as JSON where nothing shows lines."""
     results: dict[str, dict[str, Any]] = {}
-    for name in options.names or every:
-        results[name] = _child(name, options)
-        if not options.json:
-            _show(name, results[name], first=len(results) == 1)
-    if options.json:
+    for name in names:
+        results[name] = measure(name)
+        if show is not None:
+            show(name, results[name], first=len(results) == 1)
+    if show is None:
         print(json.dumps(results, indent=1))
 
 

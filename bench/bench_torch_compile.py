@@ -23,7 +23,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from bench_torch import networks
+from bench_torch import networks, tell_each
 from stopwatch import seconds
 
 AT_LEAST = 0.2  # seconds that a round of each takes
@@ -81,13 +81,7 @@ def main() -> None:
     if options.here:
         print(json.dumps(measured(every[options.names[0]], options.threads, options.rounds, options.backends)))
         return
-    results: dict[str, dict[str, Any]] = {}
-    for name in options.names or every:
-        results[name] = _child(name, options)
-        if not options.json:
-            _show(name, results[name], first=len(results) == 1)
-    if options.json:
-        print(json.dumps(results, indent=1))
+    tell_each(options.names or every, lambda name: _child(name, options), None if options.json else _show)
 
 
 def _child(name: str, options: argparse.Namespace) -> dict[str, Any]:

@@ -28,8 +28,7 @@ Computed = Callable[[list[Any]], Sequence[Any]]
 
 
 _SPELLED: Final[Mapping[Any, Any]] = {torch.ops.aten.true_divide.Tensor: torch.ops.aten.div.Tensor}
-"""Operators that PyTorch puts into a graph in the place of computing with numbers, once nothing is decomposed any more,
-as their rows have them."""
+"""Operators that PyTorch writes into graphs after it has decomposed them, and the same ones by the name that has a row."""
 
 
 def functional(

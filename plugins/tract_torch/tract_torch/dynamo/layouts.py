@@ -20,6 +20,9 @@ from tract_torch.wiring.sizes import dim_of
 Values = Mapping[str, int]
 """What symbols are in one call."""
 
+Laid = tuple[Any, Any, int]
+"""Sizes, strides and offset, as numbers."""
+
 
 @frozen
 class Layout:
@@ -45,7 +48,7 @@ class Layout:
         fixed = all(isinstance(one, int) for one in (*sizes, *strides, offset))
         return cls(sizes, strides, offset, fixed)
 
-    def at(self, values: Values) -> tuple[Any, Any, int]:
+    def at(self, values: Values) -> Laid:
         """Sizes, strides and offset in one call."""
         if self.is_fixed:
             return self.sizes, self.strides, cast("int", self.offset)

@@ -51,11 +51,11 @@ class Lowered:
     def run(self, args: Sequence[Any]) -> list[Any]:
         """All outputs of the graph."""
         values = {name: int(args[place]) for name, place in self._symbols.items()}
-        results: list[torch.Tensor] = []
+        laid = self._outputs.laid(values)
+        results = self._outputs.empty(laid)
         if self._runnable is not None:
-            results = self._outputs.empty(values)
             self._runnable.run([_array(args[place]) for place in self._fed], [array_of(one) for one in results])
-        return self._outputs.of(args, results, values)
+        return self._outputs.of(args, results, laid, values)
 
     def _prepared(self, held: Mapping[int, torch.Tensor], options: Options) -> Runnable:
         model = Model.from_typed(self._wired(self._outputs.computing(), held).declutter())

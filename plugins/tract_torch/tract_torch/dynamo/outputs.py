@@ -11,7 +11,7 @@ from torch.fx import Graph, GraphModule, Node
 from tract_core.dims import Dim, evaluate
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
-from tract_torch.dynamo.layouts import Layout, Values, known_size, laid_out, root_of
+from tract_torch.dynamo.layouts import Laid, Layout, Values, known_size, laid_out, root_of
 from tract_torch.wiring.graph import returned
 from tract_torch.wiring.sizes import is_size
 
@@ -80,15 +80,19 @@ class Returned:
         graph.eliminate_dead_code()
         return GraphModule(self._module, graph)
 
-    def empty(self, values: Values) -> list[torch.Tensor]:
-        """Tensors to put in what has to be computed, whose elements lie one after the other."""
-        pairs = zip(self._layouts, self._types, strict=True)
-        return [torch.empty(layout.at(values)[0], dtype=kind) for layout, kind in pairs]
+    def laid(self, values: Values) -> list[Laid]:
+        """Sizes, strides and offset of what has to be computed, in one call."""
+        return [layout.at(values) for layout in self._layouts]
 
-    def of(self, args: Sequence[Any], results: Sequence[torch.Tensor], values: Values) -> list[Any]:
+    def empty(self, laid: Sequence[Laid]) -> list[torch.Tensor]:
+        """Tensors to put in what has to be computed, whose elements lie one after the other."""
+        return [torch.empty(sizes, dtype=kind) for (sizes, _, _), kind in zip(laid, self._types, strict=True)]
+
+    def of(
+        self, args: Sequence[Any], results: Sequence[torch.Tensor], laid: Sequence[Laid], values: Values
+    ) -> list[Any]:
         """All outputs of one call. ``results``: what was computed, in the order of `computed`."""
-        pairs = zip(results, self._layouts, strict=True)
-        placed = [laid_out(one, *layout.at(values)[:2]) for one, layout in pairs]
+        placed = [laid_out(one, sizes, strides) for one, (sizes, strides, _) in zip(results, laid, strict=True)]
         return [output.of(args, placed, values) for output in self._all]
 
     def _output(self, value: Any) -> Same | Size | View:
