@@ -28,7 +28,7 @@ Computed = Callable[[list[Any]], Sequence[Any]]
 
 
 _SPELLED: Final[Mapping[Any, Any]] = {torch.ops.aten.true_divide.Tensor: torch.ops.aten.div.Tensor}
-"""Operators that PyTorch writes into graphs after it has decomposed them, and the same ones by the name that has a row."""
+"""Operators that PyTorch writes into graphs after it has decomposed them, and those with a row that are the same."""
 
 
 def functional(
