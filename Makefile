@@ -157,7 +157,7 @@ format: $(VENV)/.check ## format the sources and mend what lint can mend
 	$(BIN)/ruff check --fix
 
 index: $(VENV)/.test ## write down which rows our modules have, the table of a grammar, and that of all operators: after one of them changed
-	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin tract_nnef.plugin tract_pulse.plugin tract_gguf.plugin tract_transformers.plugin tract_quantize.plugin tract_llvm.plugin tract_cpu.plugin tract_cuda.plugin tract_metal.plugin
+	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin tract_nnef.plugin tract_pulse.plugin tract_gguf.plugin tract_tensorflow.plugin tract_transformers.plugin tract_quantize.plugin tract_llvm.plugin tract_cpu.plugin tract_cuda.plugin tract_metal.plugin
 	$(BIN)/python -m tract_nnef.syntax.write_table
 	$(BIN)/python docs/generate_operators.py
 

@@ -23,6 +23,8 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "pt2": ("tract-torch",),
         "gguf": ("tract-gguf",),
         "huggingface": ("tract-gguf",),
+        "tflite": ("tract-tensorflow",),
+        "tensorflow": ("tract-tensorflow",),
     },
     "partner": {"onnxruntime": ("tract-onnx",), "openvino": ("tract-onnx",), "torch": ("tract-torch",)},
     "subcommand": {
@@ -68,6 +70,9 @@ ENDINGS: Final = {
     ".crvo": "tract-inferers",
     ".pt2": "tract-torch",
     ".gguf": "tract-gguf",
+    ".tflite": "tract-tensorflow",
+    ".lite": "tract-tensorflow",
+    ".pb": "tract-tensorflow",
 }
 """The distributions that files are meant for, by the end of their names."""
 

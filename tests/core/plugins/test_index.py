@@ -20,6 +20,7 @@ OURS = (
     "tract_nnef.plugin",
     "tract_pulse.plugin",
     "tract_gguf.plugin",
+    "tract_tensorflow.plugin",
     "tract_transformers.plugin",
     "tract_llvm.plugin",
     "tract_cuda.plugin",

@@ -1,0 +1,1 @@
+"""TensorFlow frontend: files of TFLite, SavedModels and frozen graphs."""

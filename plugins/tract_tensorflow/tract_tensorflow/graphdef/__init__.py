@@ -1,0 +1,1 @@
+"""Graphs of TensorFlow: frozen ones, and those in SavedModels."""

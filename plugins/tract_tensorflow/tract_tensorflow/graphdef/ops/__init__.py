@@ -1,0 +1,1 @@
+"""How the operators of TensorFlow are wired, one module per family."""

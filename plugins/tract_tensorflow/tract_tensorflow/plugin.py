@@ -1,0 +1,66 @@
+"""What this distribution offers: two formats, and how the operators of their files are wired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tract_core.plugins.descriptor import Format
+from tract_core.plugins.hookspecs import hookimpl
+from tract_core.plugins.index import read_index
+
+_TFLITE: Final = ()
+"""Modules of `tract_tensorflow.tflite.ops`, one per family."""
+
+_GRAPHDEF: Final = ()
+"""Modules of `tract_tensorflow.graphdef.ops`, one per family."""
+
+
+@hookimpl
+def tract_api_version() -> str:
+    """The version of the plugin seam that this was written for."""
+    return "1.0"
+
+
+@hookimpl
+def tract_tables() -> Mapping[str, str]:
+    """The tables that the two frontends ask."""
+    return {
+        "tflite": "tract_tensorflow.tflite.registry:TFLITE",
+        "tensorflow": "tract_tensorflow.graphdef.registry:TENSORFLOW",
+    }
+
+
+def row_modules() -> Mapping[str, Sequence[str]]:
+    """How operators are wired, by family."""
+    return {
+        "tflite": [f"tract_tensorflow.tflite.ops.{family}" for family in _TFLITE],
+        "tensorflow": [f"tract_tensorflow.graphdef.ops.{family}" for family in _GRAPHDEF],
+    }
+
+
+@hookimpl
+def tract_rows() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of `row_modules`, by the index beside this module."""
+    return read_index(__file__)
+
+
+@hookimpl
+def tract_formats() -> Sequence[Format]:
+    """Files of TFLite; SavedModels and frozen graphs."""
+    return [
+        Format(
+            "tflite",
+            (".tflite", ".lite"),
+            "tract_tensorflow.tflite.loader:TfliteLoader",
+            "models of TFLite (LiteRT), in floats and quantised",
+            signatures=((4, b"TFL3"),),
+        ),
+        Format(
+            "tensorflow",
+            (".pb",),
+            "tract_tensorflow.graphdef.loader:TensorflowLoader",
+            "SavedModels and frozen graphs of TensorFlow",
+            entry="saved_model.pb",
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""How the operators of TFLite are wired, one module per family."""
