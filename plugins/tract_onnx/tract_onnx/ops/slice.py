@@ -8,6 +8,7 @@ import numpy as np
 
 from tract_core.dims import Dim, ceil_div, dim_max, exact_div, is_symbolic
 from tract_core.errors import CorruptModel, FactError
+from tract_core.frontend.wiring import MAX_COUNT
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import RmAxis
@@ -19,7 +20,7 @@ from tract_core.ops.wiring_dyn import wire_move_axes, wire_range
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import onnx_op
-from tract_onnx.wiring import MAX_COUNT, Wiring
+from tract_onnx.wiring import Wiring
 
 ROWS = Rows()
 

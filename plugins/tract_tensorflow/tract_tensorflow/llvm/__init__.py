@@ -1,0 +1,1 @@
+"""How compilers over LLVM compute the operators that only TFLite has."""

@@ -1,0 +1,212 @@
+"""One file: its operators, its buffers and its graphs, as tables, and what a tensor of it is."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.data.stored import byte_count, checked_shape, from_bytes
+from tract_core.errors import CorruptModel, TractError, Unsupported, VersionError
+from tract_core.frozen import frozen
+from tract_core.limits import LoadLimits
+from tract_core.plugins.keys import Array
+from tract_core.plugins.tables import Table
+from tract_tensorflow.tflite import flatbuffer
+from tract_tensorflow.tflite.options import OPERATORS
+from tract_tensorflow.tflite.quantization import Quantization, read_quantization
+from tract_tensorflow.tflite.registry import CUSTOM, TfliteFn
+from tract_tensorflow.tflite.schema import TENSOR_TYPES
+from tract_tensorflow.tflite.sparsity import dense
+from tract_tensorflow.tflite.strings import read_strings
+
+ELEMENT_TYPES: Final[dict[str, DatumType]] = {
+    "BOOL": DatumType.BOOL,
+    "FLOAT16": DatumType.F16,
+    "FLOAT32": DatumType.F32,
+    "FLOAT64": DatumType.F64,
+    "BFLOAT16": DatumType.BF16,
+    "INT2": DatumType.I2,
+    "INT4": DatumType.I4,
+    "INT8": DatumType.I8,
+    "INT16": DatumType.I16,
+    "INT32": DatumType.I32,
+    "INT64": DatumType.I64,
+    "UINT4": DatumType.U4,
+    "UINT8": DatumType.U8,
+    "UINT16": DatumType.U16,
+    "UINT32": DatumType.U32,
+    "UINT64": DatumType.U64,
+    "FLOAT8_E4M3FN": DatumType.F8E4M3FN,
+    "FLOAT8_E5M2": DatumType.F8E5M2,
+    "STRING": DatumType.STRING,
+    "COMPLEX64": DatumType.COMPLEX_F32,
+    "COMPLEX128": DatumType.COMPLEX_F64,
+}
+"""Element types by their names in TFLite. Resources and variants are none: `TfliteTensor.kind` has them as text."""
+
+
+def element_type(number: int) -> DatumType:
+    """An element type by its number. Raises ModelError."""
+    name = type_name(number)
+    if name not in ELEMENT_TYPES:
+        raise Unsupported(f"an element type is {name}, wanted one of numbers or texts")
+    return ELEMENT_TYPES[name]
+
+
+def type_name(number: int) -> str:
+    """What TFLite calls an element type. Raises CorruptModel for a number that is none."""
+    if not 0 <= number < len(TENSOR_TYPES):
+        raise CorruptModel(f"an element type has number {number}, numbers up to {len(TENSOR_TYPES) - 1} are known")
+    return TENSOR_TYPES[number]
+
+
+@frozen
+class TfliteTensor:
+    """What a graph says of one tensor.
+
+    ``type_name``: its element type, as TFLite calls it. ``shape``: its sizes, ``None`` for one that is not known.
+    ``has_rank``: whether the file says that it has so many axes. ``buffer``: the number of its content; 0 for none.
+    """
+
+    index: int
+    name: str
+    type_name: str
+    shape: tuple[int | None, ...]
+    has_rank: bool
+    buffer: int
+    is_variable: bool
+    quantization: Quantization | None
+    sparsity: flatbuffer.Table | None
+
+    __eq__ = object.__eq__  # a tensor is itself alone
+    __hash__ = object.__hash__
+
+    @property
+    def kind(self) -> DatumType | None:
+        """Its element type; ``None`` for a resource."""
+        return ELEMENT_TYPES.get(self.type_name)
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether its integers stand for numbers."""
+        return self.quantization is not None and self.kind is not None and self.kind.is_integer()
+
+
+class TfliteFile:
+    """One file. ``operators``: the functions that wire operators, by name. ``problems``: as of the ONNX frontend.
+
+    Raises ModelError.
+    """
+
+    def __init__(
+        self,
+        content: Any,
+        operators: Table[str, TfliteFn],
+        limits: LoadLimits,
+        problems: list[TractError] | None = None,
+    ) -> None:
+        self.limits = limits
+        self.operators = operators
+        self.problems = problems
+        self.flatbuffer = flatbuffer.Flatbuffer(content)
+        self.model = self.flatbuffer.root("Model")
+        version = self.model.integer("version")
+        if version != 3:
+            raise VersionError(f"it is written in version {version} of the format, version 3 is read")
+        self.codes = [_operator_name(code) for code in self.model.tables("operator_codes")]
+        self.graphs = list(self.model.tables("subgraphs"))
+        self.buffers = list(self.model.tables("buffers"))
+        self._arrays: dict[tuple[int, str, tuple[int, ...]], Array] = {}
+        if not self.graphs:
+            raise CorruptModel("the file has no graph")
+
+    def refuse(self, error: TractError) -> None:
+        """Raise ``error``; or note it, so that the caller goes on without what it concerns."""
+        if self.problems is None:
+            raise error
+        self.problems.append(error)
+
+    def graph(self, index: int) -> flatbuffer.Table:
+        """A graph by its number. Raises CorruptModel."""
+        if not 0 <= index < len(self.graphs):
+            raise CorruptModel(f"graph {index} is asked for, the file has {len(self.graphs)}")
+        return self.graphs[index]
+
+    def content_of(self, buffer: int) -> Array:
+        """The bytes of a buffer, which are none for an empty one. Raises CorruptModel."""
+        if not 0 <= buffer < len(self.buffers):
+            raise CorruptModel(f"buffer {buffer} is asked for, the file has {len(self.buffers)}")
+        table = self.buffers[buffer]
+        if table.integer("offset") > 1:  # of a file above 2 GB, whose content lies behind the tables
+            return self.flatbuffer.part(table.integer("offset"), table.integer("size"))
+        return table.numbers("data")
+
+    def has_content(self, tensor: TfliteTensor) -> bool:
+        """Whether the file says what a tensor holds."""
+        if tensor.is_variable or not tensor.buffer:
+            return False
+        empty = not tensor.shape or None in tensor.shape or prod(size or 0 for size in tensor.shape) > 0
+        return bool(self.content_of(tensor.buffer).size) or not empty
+
+    def array(self, tensor: TfliteTensor) -> Array:
+        """What a tensor holds. Raises ModelError."""
+        kind = tensor.kind
+        if kind is None:
+            raise Unsupported(f"a constant of type {tensor.type_name}", where=f"tensor {tensor.name!r}")
+        shape = checked_shape([-1 if size is None else size for size in tensor.shape], self.limits)
+        key = tensor.buffer, tensor.type_name, shape
+        if key not in self._arrays or tensor.sparsity is not None:
+            self._arrays[key] = self._read(tensor, kind, shape)
+        return self._arrays[key]
+
+    def _read(self, tensor: TfliteTensor, kind: DatumType, shape: tuple[int, ...]) -> Array:
+        content = self.content_of(tensor.buffer)
+        if kind is DatumType.STRING:
+            return read_strings(content, shape)
+        if tensor.sparsity is not None:
+            return dense(tensor.sparsity, content, kind, shape, self.limits)
+        wanted = byte_count(kind, shape)
+        if content.size != wanted:
+            raise CorruptModel(
+                f"it has {content.size} bytes, wanted {wanted} for {kind.short} of shape {list(shape)}",
+                where=f"tensor {tensor.name!r}",
+            )
+        return from_bytes(kind, shape, content, 0, wanted)
+
+
+def _operator_name(code: flatbuffer.Table) -> str:
+    """What an operator is called. Numbers above 127 are in a field of their own."""
+    number = max(code.integer("deprecated_builtin_code"), code.integer("builtin_code"))
+    if not 0 <= number < len(OPERATORS):
+        return f"operator {number}"
+    return CUSTOM + code.text("custom_code") if OPERATORS[number] == "CUSTOM" else OPERATORS[number]
+
+
+def read_tensor(index: int, table: flatbuffer.Table, limits: LoadLimits) -> TfliteTensor:
+    """A tensor of a graph. Raises ModelError."""
+    name = table.text("name")
+    try:
+        sizes, signature = table.numbers("shape").tolist(), table.numbers("shape_signature").tolist()
+        given = signature if len(signature) == len(sizes) else sizes
+        checked_shape([max(size, 0) for size in given], limits)
+        return TfliteTensor(
+            index=index,
+            name=name,
+            type_name=type_name(table.integer("type")),
+            shape=tuple(None if size < 0 else size for size in given),
+            has_rank=bool(given) or bool(table.number("has_rank")),
+            buffer=table.integer("buffer"),
+            is_variable=bool(table.number("is_variable")),
+            quantization=read_quantization(table.table("quantization")),
+            sparsity=table.table("sparsity"),
+        )
+    except TractError as error:
+        raise error.at(f"tensor {index} {name[:200]!r}") from None
+
+
+def zeros(kind: DatumType, shape: tuple[int, ...]) -> Array:
+    """A tensor of zeros, which takes no memory."""
+    return np.broadcast_to(np.zeros((), kind.numpy), shape)

@@ -1,0 +1,70 @@
+"""What operators on quantised tensors have in common: sums into the steps of the output, and the ends of its type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.errors import Unsupported
+from tract_core.ops.rounding import limits
+from tract_core.ops.wired import Wired
+from tract_core.plugins.keys import Array
+from tract_tensorflow.tflite.file import TfliteTensor
+from tract_tensorflow.tflite.node import TfliteNode
+from tract_tensorflow.tflite.quantization import fixed_points
+from tract_tensorflow.tflite.wiring import Wiring
+from tract_tensorflow.tflite_only.fixed_point import FixedPointScale, Rounding
+
+
+def storage(tensor: TfliteTensor) -> DatumType:
+    """The type of a quantised tensor's integers. Raises Unsupported for a resource."""
+    if tensor.kind is None:
+        raise Unsupported(f"a quantised tensor is of type {tensor.type_name}")
+    return tensor.kind
+
+
+def scaled(x: Wired, factors: Array, rounding: Rounding = Rounding.TWICE) -> Wired:
+    """Integers times factors, which have as many axes or none, rounded as TFLite rounds them, as i32."""
+    shaped = factors if factors.ndim else factors.reshape([1] * x.rank)
+    multipliers, shifts = fixed_points(shaped.astype(np.float64))
+    return x.op(FixedPointScale(rounding), x.operand(multipliers), x.operand(shifts))
+
+
+def stored(x: Wired, node: TfliteNode, slot: int = 0) -> Wired:
+    """i32 in steps of an output, counted from its zero point, as the integers that it holds: what is fused is done."""
+    low, high = activation_ends(node, slot)
+    shifted = x + node.output_quantization(slot).zero
+    return shifted.maximum(low).minimum(high).cast(storage(node.output(slot)))
+
+
+def activation_ends(node: TfliteNode, slot: int = 0) -> tuple[int, int]:
+    """The least and the greatest integer of an output, in its type and by what is fused. Raises Unsupported."""
+    quantization = node.output_quantization(slot)
+    low, high = limits(storage(node.output(slot)))
+    ends = _ENDS.get(node.activation)
+    if ends is None:
+        raise Unsupported(f"{node.activation} of quantised numbers, fused into another operator")
+    bounds = [None if end is None else _step(end, quantization.scale, quantization.zero) for end in ends]
+    return max(low, low if bounds[0] is None else bounds[0]), min(high, high if bounds[1] is None else bounds[1])
+
+
+_ENDS: dict[str, Sequence[float | None]] = {
+    "NONE": (None, None),
+    "RELU": (0.0, None),
+    "RELU6": (0.0, 6.0),
+    "RELU_N1_TO_1": (-1.0, 1.0),
+}
+
+
+def _step(number: float, scale: float, zero: int) -> int:
+    """The step in which a number lies: the quotient in f32, halves away from zero."""
+    quotient = float(np.float32(number) / np.float32(scale))
+    return zero + int(np.copysign(np.floor(abs(quotient) + 0.5), quotient))
+
+
+def centred(wire: Wiring, slot: int, to: DatumType = DatumType.I32) -> Wired:
+    """An input's integers as distances from its zero point."""
+    x, zero = wire.tensor(slot).cast(to), wire.node.quantization(slot).zero
+    return x - zero if zero else x

@@ -1,0 +1,1 @@
+"""Operators that only files of TFLite have."""

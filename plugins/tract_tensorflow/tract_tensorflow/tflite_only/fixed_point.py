@@ -1,0 +1,99 @@
+"""Integers times factors with a fixed point, as the kernels of TFLite round them.
+
+Source: the arithmetic of gemmlowp, which the reference kernels of LiteRT are written in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+
+from tract_core.data import DatumType
+from tract_core.dims import Dim
+from tract_core.errors import FactError
+from tract_core.frozen import frozen
+from tract_core.model.axes import AxesMapping
+from tract_core.model.fact import TypedFact
+from tract_core.model.op import TypedOp
+from tract_core.ops import binary
+from tract_core.ops.expect import arity, broadcast_shapes, same_rank
+from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
+from tract_core.plugins.tables import Rows
+
+ROWS = Rows()
+
+
+class Rounding(Enum):
+    """How often a product is rounded.
+
+    TWICE: the high half of twice the product, halves up, and then what is shifted out, halves away from zero. SHORT: of wide sums; the multiplier is cut to 16 bits, and the product rounded once, halves up.
+    """
+
+    TWICE = "twice"
+    SHORT = "short"
+
+
+@frozen
+class FixedPointScale(TypedOp):
+    """x * multiplier * 2**(shift - 31), as i32. Inputs: x, in i32, or i64 for short rounding; multiplier, shift: i32.
+
+    Multipliers are 0 or from 2**30 on, shifts from -31 to 30; all inputs have one rank, and stretch. What does not fit
+    in 32 bits on the way is cut off, as it is there.
+    """
+
+    by_element: ClassVar[bool] = True
+    rounding: Rounding = Rounding.TWICE
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The common shape, in i32. Raises FactError for other types, ranks or sizes that differ."""
+        x, multiplier, shift = arity(self, inputs, 3)
+        same_rank(self, inputs)
+        wanted = DatumType.I64 if self.rounding is Rounding.SHORT else DatumType.I32
+        kinds = x.datum_type, multiplier.datum_type, shift.datum_type
+        if kinds != (wanted, DatumType.I32, DatumType.I32):
+            raise FactError(f"FixedPointScale wants {wanted.short}, i32 and i32, found {x}, {multiplier} and {shift}")
+        return (TypedFact(DatumType.I32, broadcast_shapes(self, [one.shape for one in inputs])),)
+
+
+@ROWS.row(REFERENCE, FixedPointScale)
+def reference(op: FixedPointScale, x: Array, multiplier: Array, shift: Array) -> Array:
+    """Integer arithmetic on 64 bits."""
+    if op.rounding is Rounding.SHORT:
+        return _short(x, multiplier, shift)
+    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    return divided_by_power(doubled_high_half(np.left_shift(x, left), multiplier), right)
+
+
+def doubled_high_half(x: Array, multiplier: Array) -> Array:
+    """The high 32 bits of 2 * x * multiplier, both i32: halves up, saturated."""
+    product = x.astype(np.int64) * multiplier.astype(np.int64)
+    return np.minimum((product + (1 << 30)) >> 31, 2**31 - 1).astype(np.int32)
+
+
+def divided_by_power(x: Array, exponent: Array) -> Array:
+    """X / 2**exponent, i32: halves away from zero."""
+    mask = (np.int64(1) << exponent.astype(np.int64)) - 1
+    wide = x.astype(np.int64)
+    threshold = (mask >> 1) + (wide < 0)
+    return ((wide >> exponent) + ((wide & mask) > threshold)).astype(np.int32)
+
+
+def _short(x: Array, multiplier: Array, shift: Array) -> Array:
+    reduced = np.where(multiplier < 0x7FFF0000, (multiplier.astype(np.int64) + (1 << 15)) >> 16, 0x7FFF)
+    total = 15 - shift.astype(np.int64)
+    return ((x * reduced + (np.int64(1) << (total - 1))) >> total).astype(np.int32)
+
+
+@ROWS.row(COST, FixedPointScale)
+def cost(op: FixedPointScale, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+    """A product per element."""
+    return {"FMA(I64)": outputs[0].shape.volume}
+
+
+@ROWS.row(AXES, FixedPointScale)
+def axes(op: FixedPointScale, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+    """As for any operator on elements."""
+    return binary.axes(binary.Add(), inputs, outputs)  # only the facts are looked at
