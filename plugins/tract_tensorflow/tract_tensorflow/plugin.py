@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tract_core.plugins.descriptor import Format
+from tract_core.plugins.descriptor import Format, Option
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_TFLITE: Final = ()
+_TFLITE: Final = ("conv",)
 """Modules of `tract_tensorflow.tflite.ops`, one per family."""
+
+_QUANTIZED: Final = ("conv",)
+"""Modules of `tract_tensorflow.tflite.quantized`, one per family."""
+
+_TFLITE_ONLY: Final = ("fixed_point",)
+"""Modules of `tract_tensorflow.tflite_only`, one per family."""
 
 _GRAPHDEF: Final = ()
 """Modules of `tract_tensorflow.graphdef.ops`, one per family."""
@@ -32,9 +38,15 @@ def tract_tables() -> Mapping[str, str]:
 
 
 def row_modules() -> Mapping[str, Sequence[str]]:
-    """How operators are wired, by family."""
+    """How operators are wired, and what those compute that only TFLite has."""
+    operators = [f"tract_tensorflow.tflite_only.{family}" for family in _TFLITE_ONLY]
     return {
-        "tflite": [f"tract_tensorflow.tflite.ops.{family}" for family in _TFLITE],
+        **dict.fromkeys(("reference", "cost", "axes"), operators),
+        "elements": ["tract_tensorflow.llvm.fixed_point"],
+        "tflite": [
+            *(f"tract_tensorflow.tflite.ops.{family}" for family in _TFLITE),
+            *(f"tract_tensorflow.tflite.quantized.{family}" for family in _QUANTIZED),
+        ],
         "tensorflow": [f"tract_tensorflow.graphdef.ops.{family}" for family in _GRAPHDEF],
     }
 
@@ -54,6 +66,7 @@ def tract_formats() -> Sequence[Format]:
             (".tflite", ".lite"),
             "tract_tensorflow.tflite.loader:TfliteLoader",
             "models of TFLite (LiteRT), in floats and quantised",
+            {"signature": Option("Take the graph of this signature.", str, "NAME")},
             signatures=((4, b"TFL3"),),
         ),
         Format(

@@ -48,6 +48,10 @@ ELEMENT_TYPES: Final[dict[str, DatumType]] = {
 """Element types by their names in TFLite. Resources and variants are none: `TfliteTensor.kind` has them as text."""
 
 
+_QUANTIZED: Final = (DatumType.I8, DatumType.U8, DatumType.I16, DatumType.I4, DatumType.U4, DatumType.I2)
+"""Types of data in integers. Wider ones have a scale as well, where they are biases."""
+
+
 def element_type(number: int) -> DatumType:
     """An element type by its number. Raises ModelError."""
     name = type_name(number)
@@ -92,7 +96,7 @@ class TfliteTensor:
     @property
     def is_quantized(self) -> bool:
         """Whether its integers stand for numbers."""
-        return self.quantization is not None and self.kind is not None and self.kind.is_integer()
+        return self.quantization is not None and self.kind in _QUANTIZED
 
 
 class TfliteFile:

@@ -15,14 +15,14 @@ from tract_tensorflow.tflite.flatbuffer import Table
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.op import TfliteOp
 from tract_tensorflow.tflite.options import MORE_OPTION_TABLES, OPTION_TABLES
-from tract_tensorflow.tflite.registry import CUSTOM
+from tract_tensorflow.tflite.registry import CUSTOM, QUANTIZED
 
 MAX_NAME: Final = 4096
 """Characters in the name of a tensor."""
 
 
 class GraphReader:
-    """Puts one graph into a model. ``tensors``: what it says of each; ``inputs``, ``outputs``: which of these it has."""
+    """Puts one graph into a model. ``tensors``: what it says of each; ``inputs``, ``outputs``: which those are."""
 
     def __init__(self, file: TfliteFile, graph: Table, model: InferenceModel) -> None:
         self._file = file
@@ -118,13 +118,13 @@ class GraphReader:
         )
 
     def _op(self, node: TfliteNode, slots: tuple[int | None, ...], names: tuple[str, ...]) -> InferenceOp:
-        function = self._file.operators.find(node.op_type)
+        function = self._file.operators.find(f"{QUANTIZED}{node.op_type}" if node.is_quantized else node.op_type)
         if function is not None:
             return TfliteOp(node, function, slots, names)
         kind = node.op_type.removeprefix(CUSTOM)
-        if node.op_type.startswith(CUSTOM):
-            return Unknown(kind, f"the custom operator {kind[:200]!r} is not known", _CUSTOM_HINT)
-        return Unknown(kind, f"operator {kind[:200]!r} is not known")
+        what = "custom operator" if node.op_type.startswith(CUSTOM) else "operator"
+        reason = f"{what} {kind[:200]!r}{' of quantised tensors' if node.is_quantized else ''} is not known"
+        return Unknown(kind, reason, _CUSTOM_HINT if kind != node.op_type else None)
 
 
 _CUSTOM_HINT: Final = "a plugin can bring it, as a row 'custom/NAME' of the table 'tflite'"

@@ -82,6 +82,12 @@ class TfliteNode(Attributes):
             raise CorruptModel(f"output {slot} is missing; the operator has {len(self.outputs)} outputs")
         return self.outputs[slot]
 
+    @property
+    def is_quantized(self) -> bool:
+        """Whether its first input, or its first output, holds integers that stand for numbers."""
+        ends = (*self.inputs[:1], *self.outputs[:1])
+        return any(one is not None and one.is_quantized for one in ends)
+
     def quantization(self, slot: int) -> Quantization:
         """That of an input. Raises CorruptModel where it has none."""
         return _quantization(self.input(slot), f"input {slot}")

@@ -5,13 +5,14 @@ A function takes the node and its surroundings, adds core operators, and returns
     @tflite_op(ROWS, "SOFTMAX")
     def softmax(node: TfliteNode, wire: Wiring) -> OutletId: ...
 
-A custom operator is named ``custom/NAME``.
+A custom operator is named ``custom/NAME``. On quantised tensors, which hold integers that stand for numbers, an operator
+is another one, named ``quantized/NAME``: what only moves elements is offered as both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tract_core.plugins.tables import Rows, TableKey, function_row
 from tract_tensorflow.tflite.options import OPERATORS
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 TfliteFn = Callable[["TfliteNode", "Wiring"], "Results"]
 """``(node, wire) -> outlet``, or one outlet per output of the operator, ``None`` for one that is not computed."""
 
-CUSTOM = "custom/"
+CUSTOM: Final = "custom/"
+QUANTIZED: Final = "quantized/"
 
 
 def _row(key: str, value: object) -> str | None:
-    if not key.startswith(CUSTOM) and key not in OPERATORS:
+    name = key.removeprefix(QUANTIZED)
+    if not name.startswith(CUSTOM) and name not in OPERATORS:
         return f"is for {key!r}, which is no operator of TFLite; a custom one is named '{CUSTOM}NAME'"
     return function_row(key, value)
 
@@ -39,3 +42,8 @@ TFLITE: TableKey[str, TfliteFn] = TableKey("tflite", "how an operator of TFLite 
 def tflite_op(rows: Rows, *names: str) -> Callable[[TfliteFn], TfliteFn]:
     """Decorator: offer the decorated function for these operators."""
     return rows.row(TFLITE, *names)
+
+
+def quantized_op(rows: Rows, *names: str) -> Callable[[TfliteFn], TfliteFn]:
+    """Decorator: offer the decorated function for these operators on quantised tensors."""
+    return rows.row(TFLITE, *(QUANTIZED + name for name in names))

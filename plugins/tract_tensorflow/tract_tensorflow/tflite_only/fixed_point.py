@@ -29,7 +29,8 @@ ROWS = Rows()
 class Rounding(Enum):
     """How often a product is rounded.
 
-    TWICE: the high half of twice the product, halves up, and then what is shifted out, halves away from zero. SHORT: of wide sums; the multiplier is cut to 16 bits, and the product rounded once, halves up.
+    TWICE: the high half of twice the product, halves up, and then what is shifted out, halves away from zero. SHORT:
+    of wide sums; the multiplier is cut to 16 bits, and the product rounded once, halves up.
     """
 
     TWICE = "twice"

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
-from tract_core.data import Constant, DatumType
-from tract_core.dims import is_symbolic
-from tract_core.errors import CorruptModel, FactError
-from tract_core.ops.conv import Conv, KernelFormat
-from tract_core.ops.pad import Pad, PadConstant
-from tract_core.ops.pool_spec import Explicit
+from tract_core.ops.conv import Conv
 from tract_core.ops.wired import Wired
-from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite.activation import activated
+from tract_tensorflow.tflite.kernels import depthwise_kernel, grouped_kernel
 from tract_tensorflow.tflite.node import TfliteNode
-from tract_tensorflow.tflite.ops.spatial import pool_spec
-from tract_tensorflow.tflite.quantized import scaled, stored
 from tract_tensorflow.tflite.registry import tflite_op
-from tract_tensorflow.tflite.weights import factors_along, float_weights
+from tract_tensorflow.tflite.weights import float_weights
 from tract_tensorflow.tflite.wiring import Wiring
-from tract_tensorflow.tflite_only.fixed_point import Rounding
 
 ROWS = Rows()
 
@@ -30,89 +18,18 @@ ROWS = Rows()
 @tflite_op(ROWS, "CONV_2D")
 def conv_2d(node: TfliteNode, wire: Wiring) -> Wired:
     """A kernel (outputs, height, width, channels of a group), and a bias"""
-    x, kernel = wire.tensor(0), wire.tensor(1)
-    _, height, width, per_group = _sizes(kernel)
-    channels = x.shape[-1] if x.rank else 1
-    if per_group < 1 or (isinstance(channels, int) and channels % per_group):
-        raise FactError(f"{channels} channels cannot be cut into groups of {per_group}, which the kernel wants")
-    group = int(channels) // per_group if not is_symbolic(channels) else 1
-    op = Conv(pool_spec(node, (height, width), dilated=True), KernelFormat.OHWI, group)
-    return _convolved(node, wire, op, x, kernel, 0)
+    return _convolved(wire, *grouped_kernel(wire), 0)
 
 
 @tflite_op(ROWS, "DEPTHWISE_CONV_2D")
 def depthwise_conv_2d(node: TfliteNode, wire: Wiring) -> Wired:
     """A kernel (1, height, width, outputs): each channel of the data is a group of its own"""
-    x, kernel = wire.tensor(0), wire.tensor(1)
-    one, height, width, outputs = _sizes(kernel)
-    channels = x.shape[-1] if x.rank else 1
-    if one != 1 or is_symbolic(channels) or int(channels) < 1 or outputs % int(channels):
-        raise FactError(f"a depthwise convolution of {x.fact} has the kernel {kernel.fact}")
-    turned = kernel.squeeze([0]).unsqueeze([2])
-    op = Conv(pool_spec(node, (height, width), dilated=True), KernelFormat.HWIO, int(channels))
-    return _convolved(node, wire, op, x, turned, 3)
+    return _convolved(wire, *depthwise_kernel(wire), 3)
 
 
-def _sizes(kernel: Wired) -> tuple[int, ...]:
-    shape = kernel.shape
-    if len(shape) != 4 or any(is_symbolic(size) for size in shape):
-        raise FactError(f"the kernel is {kernel.fact}, wanted four axes of known sizes")
-    return tuple(int(size) for size in shape)
-
-
-def _convolved(node: TfliteNode, wire: Wiring, op: Conv, x: Wired, kernel: Wired, channel: int) -> Wired:
-    """Data and kernel in floats, in bytes, or in both. ``channel``: the axis of the kernel's scales in the file."""
+def _convolved(wire: Wiring, op: Conv, kernel: Wired, channel: int) -> Wired:
+    """Data in floats. ``channel``: the axis of the scales in the file, where the kernel is in bytes."""
+    weights = float_weights(wire, 1, kernel, channel, op.kernel_format.o_axis(4))
     bias = wire.optional_tensor(2)
-    if x.dtype.is_float():
-        weights = float_weights(wire, 1, kernel, channel, op.kernel_format.o_axis(4))
-        start = bias or weights.like(0).reshape(())
-        return activated(x.op(op, weights, start), node)
-    sums = integer_sums(node, wire, op, x, kernel, bias)
-    factors = factors_along(node, channel, sums.rank, sums.rank - 1)
-    rounding = Rounding.SHORT if sums.dtype is DatumType.I64 else Rounding.TWICE
-    return stored(scaled(sums, factors, rounding), node)
-
-
-def integer_sums(node: TfliteNode, wire: Wiring, op: Conv, x: Wired, kernel: Wired, bias: Wired | None) -> Wired:
-    """The sums of products of distances from zero points, and the bias: i32, or i64 with 16-bit data."""
-    zero = node.quantization(0).zero
-    if x.dtype is DatumType.I16:
-        wide = x.cast(DatumType.I64), kernel.cast(DatumType.I64)
-        start = bias.cast(DatumType.I64) if bias is not None else x.operand(np.zeros((), np.int64))
-        return wide[0].op(op, wide[1], start)
-    weights = wire.constant(kernel.outlet)
-    offset = 0 if bias is None else (wire.constant(bias.outlet))
-    kernel_zero = _kernel_zero(node)
-    if weights is None or offset is None:
-        raise CorruptModel("the kernel and the bias of a quantised convolution are constants")
-    centred = weights if not kernel_zero else weights.astype(np.int16) - kernel_zero
-    summed = tuple(axis for axis in range(4) if axis != op.kernel_format.o_axis(4))
-    start = _i32(offset - zero * centred.sum(summed, dtype=np.int64))
-    plain, padded = _bordered(op, x, zero)
-    return padded.op(plain, x.operand(_narrow(centred)), x.operand(start))
-
-
-def _kernel_zero(node: TfliteNode) -> int:
-    zeros = node.quantization(1).zeros
-    return node.quantization(1).zero if zeros.any() else 0
-
-
-def _i32(values: Array) -> Array:
-    """In 32 bits, which hold them as far as the sums of TFLite do."""
-    return values.astype(np.int64).astype(np.int32)
-
-
-def _narrow(values: Array) -> Array:
-    fits = not values.size or (int(values.min()) >= -128 and int(values.max()) <= 127)
-    return values.astype(np.int8) if fits else values.astype(np.int16)
-
-
-def _bordered(op: Conv, x: Wired, zero: int) -> tuple[Conv, Wired]:
-    """The convolution without padding, and the data with zero points around."""
-    plans = op.pool.plan(op, x.shape)
-    ends = [(0, 0), *((plan.before, plan.after) for plan in plans), (0, 0)]
-    if not zero or all(pair == (0, 0) for pair in ends):
-        return op, x
-    pad = Pad(tuple(ends), PadConstant(Constant(np.array(zero, x.dtype.storage.numpy))))
-    none = (0,) * len(plans)
-    return replace(op, pool=replace(op.pool, padding=Explicit(none, none))), x.op(pad)
+    start = weights.like(0).reshape(()) if bias is None else bias
+    return activated(wire.tensor(0).op(op, weights, start), wire.node)

@@ -1,0 +1,58 @@
+"""Makes ``tflite_cases/FAMILY.npz``: files of TFLite of one operator, and what LiteRT computes with them.
+
+    python -m venv .venv-litert; .venv-litert/bin/pip install -r plugins/tract_tensorflow/tests/making/requirements.txt
+    .venv-litert/bin/python plugins/tract_tensorflow/tests/making/make.py [FAMILY ...]
+
+Each module beside this one with a function ``cases`` is a family. It yields ``(name, content, inputs)``, and for what
+keeps something between runs ``(name, content, inputs, runs)``. In the archive, ``NAME/model`` is the file, ``NAME/in0``
+an input, and ``NAME/out0`` an output of the reference kernels; ``NAME/out0/1`` that of the second run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from model import computed
+
+HERE = Path(__file__).resolve().parent
+MINE = {"make", "model"}
+
+
+def main() -> None:
+    """Write the families that are named, or all."""
+    found = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in MINE)
+    for family in sys.argv[1:] or found:
+        arrays: dict[str, Any] = {}
+        draw = np.random.default_rng(crc32(family.encode()))
+        names: set[str] = set()
+        for name, content, inputs, *runs in importlib.import_module(family).cases(draw):
+            assert name not in names and "/" not in name, name
+            names.add(name)
+            try:
+                results = computed(content, inputs, *runs)
+            except (RuntimeError, ValueError) as error:
+                print(f"{family}: {name}: LiteRT refuses it: {str(error).splitlines()[0]}")
+                continue
+            arrays[f"{name}/model"] = np.frombuffer(content, np.uint8)
+            arrays |= {f"{name}/in{slot}": one for slot, one in enumerate(inputs)}
+            for run, outputs in enumerate(results):
+                end = f"/{run}" if run else ""
+                arrays |= {f"{name}/out{slot}{end}": plain(one) for slot, one in enumerate(outputs)}
+        target = HERE.parent / "tflite_cases" / f"{family}.npz"
+        target.parent.mkdir(exist_ok=True)
+        np.savez_compressed(target, **arrays)
+        print(f"{family}: {sum(name.endswith('/model') for name in arrays)} cases, {target.stat().st_size} bytes")
+
+
+def plain(array: Any) -> Any:
+    """Texts as NumPy holds them without pickles."""
+    return array.astype(np.bytes_) if array.dtype == object else array
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Kernels of convolutions of images, as TFLite lays them out, and how they slide."""
+
+from __future__ import annotations
+
+from tract_core.dims import is_symbolic
+from tract_core.errors import FactError
+from tract_core.ops.conv import Conv, KernelFormat
+from tract_core.ops.wired import Wired
+from tract_tensorflow.tflite.spatial import pool_spec
+from tract_tensorflow.tflite.wiring import Wiring
+
+
+def grouped_kernel(wire: Wiring) -> tuple[Conv, Wired]:
+    """The convolution of CONV_2D, and its kernel (outputs, height, width, channels of a group). Raises FactError."""
+    x, kernel = wire.tensor(0), wire.tensor(1)
+    _, height, width, per_group = _sizes(kernel)
+    channels = x.shape[-1] if x.rank else 1
+    if per_group < 1 or (isinstance(channels, int) and channels % per_group):
+        raise FactError(f"{channels} channels cannot be cut into groups of {per_group}, which the kernel wants")
+    group = 1 if is_symbolic(channels) else int(channels) // per_group
+    return Conv(pool_spec(wire.node, (height, width), dilated=True), KernelFormat.OHWI, group), kernel
+
+
+def depthwise_kernel(wire: Wiring) -> tuple[Conv, Wired]:
+    """The convolution of DEPTHWISE_CONV_2D, and its kernel as (height, width, 1, outputs). Raises FactError."""
+    x, kernel = wire.tensor(0), wire.tensor(1)
+    one, height, width, outputs = _sizes(kernel)
+    channels = x.shape[-1] if x.rank else 1
+    if one != 1 or is_symbolic(channels) or int(channels) < 1 or outputs % int(channels):
+        raise FactError(f"a depthwise convolution of {x.fact} has the kernel {kernel.fact}")
+    turned = kernel.squeeze([0]).unsqueeze([2])
+    return Conv(pool_spec(wire.node, (height, width), dilated=True), KernelFormat.HWIO, int(channels)), turned
+
+
+def _sizes(kernel: Wired) -> tuple[int, ...]:
+    shape = kernel.shape
+    if len(shape) != 4 or any(is_symbolic(size) for size in shape):
+        raise FactError(f"the kernel is {kernel.fact}, wanted four axes of known sizes")
+    return tuple(int(size) for size in shape)
