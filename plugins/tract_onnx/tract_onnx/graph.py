@@ -9,6 +9,7 @@ import onnx
 
 from tract_core.analysis.inference import InferenceModel, InferenceOp, Source, Unknown
 from tract_core.errors import CorruptModel, LimitExceeded, TractError
+from tract_core.frontend.order import ordered
 from tract_core.limits import limits_now
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
@@ -93,8 +94,9 @@ class GraphReader:
         """Add the nodes, each after what it reads; the file may have them in another order."""
         pending = list(self._graph.node)
         producers = self._producers(pending)
-        for node in _ordered(pending, producers, self.tensors):
-            self._add_node(node)
+        needs = [_needs(node, producers, self.tensors) for node in pending]
+        for index in ordered(needs, lambda index: _where(pending[index])):
+            self._add_node(pending[index])
 
     def _producers(self, nodes: Iterable[onnx.NodeProto]) -> dict[str, int]:
         producers: dict[str, int] = {}
@@ -233,29 +235,6 @@ def names_read(graph: onnx.GraphProto) -> frozenset[str]:
         if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
             found.update(captured(node))
     return frozenset(found)
-
-
-def _ordered(
-    nodes: list[onnx.NodeProto], producers: Mapping[str, int], known: Mapping[str, OutletId]
-) -> Iterator[onnx.NodeProto]:
-    """``nodes``, each after those whose outputs it reads. Raises CorruptModel for a cycle, or an unknown tensor."""
-    needs = [_needs(node, producers, known) for node in nodes]
-    state = [0] * len(nodes)  # 0: not seen, 1: what it reads is being placed, 2: placed
-    for root in range(len(nodes)):
-        stack = [root]
-        while stack:
-            index = stack[-1]
-            missing = [need for need in needs[index] if state[need] < 2] if state[index] < 2 else []
-            if state[index] == 2 or not missing:
-                stack.pop()
-                if state[index] < 2:
-                    state[index] = 2
-                    yield nodes[index]
-            elif state[index] == 1 or any(state[need] == 1 for need in missing):
-                raise CorruptModel("the nodes depend on each other in a circle", where=_where(nodes[index]))
-            else:
-                state[index] = 1
-                stack.extend(missing)
 
 
 def _needs(node: onnx.NodeProto, producers: Mapping[str, int], known: Mapping[str, OutletId]) -> list[int]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tract_core.analysis.inference import InferenceOp
-from tract_core.errors import Unsupported
+from tract_core.frontend.names import named
 from tract_core.frontend.rows import call_row, outlets_of
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
-from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
-from tract_core.ops.wiring import wire_one
 from tract_onnx.node import OnnxNode
 from tract_onnx.registry import DEFAULT_DOMAIN, OnnxFn
 from tract_onnx.wiring import Wiring
@@ -51,35 +49,7 @@ class OnnxOp(InferenceOp):
         given = [None if slot is None else inputs[slot] for slot in self.slots]
         before = len(model.nodes)
         result = call_row(model.registry, self.function, self.node, Wiring(model, name, given, captured))
-        return _named(model, self.node, outlets_of(model, self.function, result), before)
-
-
-def _named(model: TypedModel, node: OnnxNode, outlets: Sequence[OutletId | None], before: int) -> list[OutletId]:
-    """One outlet per output of ``node``, under the names that the file gives them; ``before``: the first new node."""
-    named: list[OutletId] = []
-    names = frozenset(node.output_names)
-    for slot, wanted in enumerate(node.output_names):
-        outlet = outlets[slot] if slot < len(outlets) else None
-        if not wanted:
-            named.append(OutletId(before - 1) if outlet is None else outlet)
-        elif outlet is None:
-            raise Unsupported(f"output {slot}, {wanted!r}, is read, and it is not computed here")
-        else:
-            named.append(_name(model, names, outlet, wanted, before))
-    return named
-
-
-def _name(model: TypedModel, names: frozenset[str], outlet: OutletId, wanted: str, before: int) -> OutletId:
-    if outlet.slot > 0:
-        model.set_label(outlet, wanted)
-        return outlet
-    current = model.nodes[outlet.node].name
-    if outlet.node < before or (current != wanted and current in names):
-        # The tensor has a name already: it passed through unchanged, or is two outputs of this node.
-        return wire_one(model, wanted, Identity(), outlet)
-    if current != wanted:
-        model.rename(outlet.node, wanted)
-    return outlet
+        return named(model, self.node.output_names, outlets_of(model, self.function, result), before)
 
 
 def _display(node: OnnxNode) -> str:
