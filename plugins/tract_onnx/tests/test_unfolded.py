@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tract_onnx.unfolded import Unfolded
 
 from tract_core.data import Constant
 from tract_core.errors import LimitExceeded
+from tract_core.frontend.unfolded import Unfolded
 
 
 def made_of(unfolded, part, size=60):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tract_core.data import DatumType
 from tract_core.errors import CorruptModel, FactError
+from tract_core.frontend.precision import widened
 from tract_core.model.axes import AxesMapping, letters
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
@@ -11,7 +12,6 @@ from tract_core.ops.binary import Add, Mul
 from tract_core.ops.einsum import EinSum, accumulator, wire_matmul
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.precision import widened
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 

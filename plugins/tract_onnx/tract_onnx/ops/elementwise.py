@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tract_core.data import DatumType
+from tract_core.frontend.precision import rounded_once
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops import elementwise as core
@@ -15,7 +16,6 @@ from tract_core.ops.rounding import greatest
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.precision import rounded_once
 from tract_onnx.registry import ONNX, OnnxFn, onnx_op, row_key
 from tract_onnx.wiring import Wiring
 

@@ -11,6 +11,7 @@ import numpy as np
 from tract_core.data import Constant
 from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import CorruptModel, FactError, Unsupported
+from tract_core.frontend.precision import rounded_once
 from tract_core.frozen import frozen
 from tract_core.ops.elementwise import GeluApproximate
 from tract_core.ops.gather import Gather, GatherElements
@@ -22,7 +23,6 @@ from tract_core.ops.wiring_dyn import wire_topk
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.matmul_nbits import TYPES, unpacked
-from tract_onnx.precision import rounded_once
 from tract_onnx.registry import MICROSOFT_DOMAIN, onnx_op
 from tract_onnx.wiring import Wiring
 

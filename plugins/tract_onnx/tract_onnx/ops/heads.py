@@ -14,6 +14,7 @@ import numpy as np
 
 from tract_core.dims import Dim, exact_div, is_symbolic
 from tract_core.errors import FactError, Unsupported
+from tract_core.frontend.precision import widened
 from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.ops.einsum import EinSum, accumulator
@@ -22,7 +23,6 @@ from tract_core.ops.softmax import Softmax
 from tract_core.ops.wired import Wired
 from tract_core.ops.wiring_dyn import wire_range
 from tract_onnx.node import OnnxNode
-from tract_onnx.precision import widened
 from tract_onnx.wiring import Wiring
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tract_core.data import Constant, DatumType
 from tract_core.errors import CorruptModel, FactError, Unsupported
+from tract_core.frontend.precision import rounded_once
 from tract_core.model.axes import AxesMapping
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Mul, Sub
@@ -17,7 +18,6 @@ from tract_core.ops.quantize import DequantizeLinear
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.precision import rounded_once
 from tract_onnx.registry import MICROSOFT_DOMAIN, onnx_op
 from tract_onnx.wiring import Wiring
 

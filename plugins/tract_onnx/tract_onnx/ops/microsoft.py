@@ -10,6 +10,7 @@ import numpy as np
 
 from tract_core.data import Constant, DatumType
 from tract_core.errors import CorruptModel, FactError
+from tract_core.frontend.precision import rounded_once
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.activation import Activation, wire_activation
@@ -21,7 +22,6 @@ from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.conv import wire_conv
 from tract_onnx.ops.einsum import wire_gemm
-from tract_onnx.precision import rounded_once
 from tract_onnx.registry import DEFAULT_DOMAIN, MICROSOFT_DOMAIN, OLDEST, onnx_op
 from tract_onnx.wiring import Wiring
 

@@ -12,6 +12,7 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.dims import Dim, exact_div, is_symbolic
 from tract_core.errors import CorruptModel, FactError, Unsupported
+from tract_core.frontend.precision import rounded_once
 from tract_core.model.conditions import may_equal
 from tract_core.ops.einsum import wire_matmul
 from tract_core.ops.wired import Wired
@@ -28,7 +29,6 @@ from tract_onnx.ops.heads import (
     scale_of,
     split_heads,
 )
-from tract_onnx.precision import rounded_once
 from tract_onnx.registry import MICROSOFT_DOMAIN, onnx_op
 from tract_onnx.wiring import Wiring
 

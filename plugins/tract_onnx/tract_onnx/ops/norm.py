@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tract_core.data import DatumType
 from tract_core.dims import Dim
 from tract_core.errors import Unsupported
+from tract_core.frontend.precision import rounded_once
 from tract_core.model.graph import OutletId
 from tract_core.ops.lrn import Lrn
 from tract_core.ops.norm import (
@@ -18,7 +19,6 @@ from tract_core.ops.norm import (
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.precision import rounded_once
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 

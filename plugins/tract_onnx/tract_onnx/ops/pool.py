@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from tract_core.data import DatumType
 from tract_core.dims import Dim, product
 from tract_core.errors import FactError, Unsupported
+from tract_core.frontend.precision import rounded_once
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Rem
 from tract_core.ops.elementwise import Abs, PowConst
@@ -17,7 +18,6 @@ from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
 from tract_onnx.ops.spatial import pool_spec
-from tract_onnx.precision import rounded_once
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tract_core.data import DatumType
+from tract_core.frontend.precision import rounded_once
 from tract_core.model.graph import OutletId
 from tract_core.ops.cast import Cast
 from tract_core.ops.reduce import Reduce, Reducer
@@ -14,7 +15,6 @@ from tract_core.ops.wired import Wired
 from tract_core.ops.wiring_dyn import wire_move_axes
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.precision import rounded_once
 from tract_onnx.registry import ONNX, OnnxFn, onnx_op, row_key
 from tract_onnx.wiring import Wiring
 

@@ -6,11 +6,11 @@ Their definitions are those of onnx 1.2 to 1.4, where they are called experiment
 from __future__ import annotations
 
 from tract_core.errors import FactError
+from tract_core.frontend.precision import rounded_once
 from tract_core.ops.slice import wire_slice
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.precision import rounded_once
 from tract_onnx.registry import onnx_op
 from tract_onnx.wiring import Wiring
 

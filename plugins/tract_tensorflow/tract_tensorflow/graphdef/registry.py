@@ -1,12 +1,31 @@
-"""The table ``tensorflow``: for each operator of TensorFlow, the function that wires it."""
+"""The table ``tensorflow``: for each operator of TensorFlow, the function that wires it.
+
+A function takes the node and its surroundings, adds core operators, and returns the outlet (or outlets) of the result:
+
+    @tf_op(ROWS, "Softmax")
+    def softmax(node: GraphNode, wire: Wiring) -> OutletId: ...
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tract_core.plugins.tables import TableKey, function_row
+from tract_core.plugins.tables import Rows, TableKey, function_row
 
-TENSORFLOW: TableKey[str, Callable[..., Any]] = TableKey(
-    "tensorflow", "how an operator of TensorFlow is wired, by name", function_row
+if TYPE_CHECKING:
+    from tract_core.ops.wired import Results
+    from tract_tensorflow.graphdef.node import GraphNode
+    from tract_tensorflow.graphdef.wiring import Wiring
+
+TensorflowFn = Callable[["GraphNode", "Wiring"], "Results"]
+"""``(node, wire) -> outlet``, or one outlet per output of the operator, ``None`` for one that is not computed."""
+
+TENSORFLOW: TableKey[str, TensorflowFn] = TableKey(
+    "tensorflow", "how an operator of TensorFlow is wired, by its name", function_row
 )
+
+
+def tf_op(rows: Rows, *op_types: str) -> Callable[[TensorflowFn], TensorflowFn]:
+    """Decorator: offer the decorated function for these operators."""
+    return rows.row(TENSORFLOW, *op_types)
