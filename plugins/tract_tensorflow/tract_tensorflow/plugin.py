@@ -18,7 +18,45 @@ _QUANTIZED: Final = ("conv",)
 _TFLITE_ONLY: Final = ("fixed_point",)
 """Modules of `tract_tensorflow.tflite_only`, one per family."""
 
-_GRAPHDEF: Final = ()
+_GRAPHDEF: Final = (
+    "axis",
+    "band",
+    "binary",
+    "broadcast",
+    "cast",
+    "concat",
+    "const",
+    "conv",
+    "cumsum",
+    "deconv",
+    "einsum",
+    "elementwise",
+    "features",
+    "fft",
+    "fill",
+    "gather",
+    "non_max_suppression",
+    "non_zero",
+    "norm",
+    "one_hot",
+    "pad",
+    "patches",
+    "pool",
+    "quantize",
+    "random",
+    "range",
+    "reduce",
+    "resize",
+    "reverse_sequence",
+    "roi",
+    "scatter",
+    "shape",
+    "slice",
+    "softmax",
+    "tile",
+    "topk",
+    "unique",
+)
 """Modules of `tract_tensorflow.graphdef.ops`, one per family."""
 
 

@@ -7,7 +7,7 @@ from where they are made, through calls, to where they are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from tract_core.analysis.inference import InferenceModel, InferenceOp, Source, Unknown
 from tract_core.errors import CorruptModel, TractError, Unsupported
@@ -21,6 +21,7 @@ from tract_tensorflow.graphdef.node import GraphNode, node_place
 from tract_tensorflow.graphdef.op import GraphOp
 from tract_tensorflow.graphdef.protos import Message
 from tract_tensorflow.graphdef.references import (
+    OUTPUTS,
     Reference,
     check_name,
     in_function,
@@ -80,8 +81,8 @@ class GraphReader:
             if check_name(node.name) in self._index or (scope and node.name in given):
                 raise CorruptModel(f"two nodes are named {node.name[:200]!r}", where=scope or "graph")
             self._index[node.name] = index
-        self._ops = {node.name: node.op for node in nodes} if scope else {}
-        self._outputs = outputs_of_functions(file.functions) if scope else {}
+        self._ops: dict[str, str] = {node.name: node.op for node in nodes}
+        self._outputs = outputs_of_functions(file.functions) if scope else OUTPUTS
         self._inputs = [self._data_inputs(node) for node in nodes]
         self._given = given
         self._values: dict[str, list[Value]] = {name: [value] for name, value in given.items()} if scope else {}
@@ -136,7 +137,7 @@ class GraphReader:
     def _add(self, proto: Message, inputs: list[Value]) -> None:
         count_node()
         try:
-            special = _SPECIAL.get(proto.op)
+            special = self._SPECIAL.get(proto.op)
             if special is not None:
                 found = special(self, proto, inputs)
             elif proto.op in self._file.functions and self._file.ops.find(proto.op) is None:
@@ -144,7 +145,7 @@ class GraphReader:
             else:
                 found = self._add_node(proto, inputs)
         except TractError as error:
-            raise error.at(node_place(proto, self._prefix)) if error.where is None else error
+            raise error if error.where else error.at(node_place(proto, self._prefix)) from None
         self._values[proto.name] = found
 
     # --- one node each ---
@@ -169,10 +170,8 @@ class GraphReader:
         return self._call(proto, self._view(proto).function("f"), inputs)
 
     def _call(self, proto: Message, function: Message, inputs: list[Value]) -> list[Value]:
-        place = node_place(proto, self._prefix)
-        return read_function(
-            self._file.inside(function.signature.name, place), self._model, function, inputs, f"{self._prefix}{proto.name}/"
-        )
+        file = self._file.inside(function.signature.name, node_place(proto, self._prefix))
+        return read_function(file, self._model, function, inputs, f"{self._prefix}{proto.name}/")
 
     def _handle(self, proto: Message, inputs: list[Value]) -> list[Value]:
         node = self._view(proto)
@@ -217,7 +216,7 @@ class GraphReader:
     def _old_loop(self, proto: Message, inputs: list[Value]) -> list[Value]:
         raise Unsupported(
             "loops in the form of TensorFlow 1 are not read",
-            hint="make the graph with tf.compat.v1.enable_control_flow_v2(), or freeze it with lower_control_flow=False",
+            hint="make the graph after tf.compat.v1.enable_control_flow_v2(), or freeze with lower_control_flow=False",
         )
 
     def _nothing(self, proto: Message, inputs: list[Value]) -> list[Value]:
@@ -247,11 +246,10 @@ class GraphReader:
 
     def _view(self, proto: Message, count: int = 0) -> GraphNode:
         check_name(proto.op)
-        read = self._read.get(proto.name, set())
+        read = self._read.get(proto.name) or {0}
         name = self._prefix + proto.name
-        names = [
-            (f"{name}:{slot}" if slot else name) if slot in read else "" for slot in range(max(count, 1, *(one + 1 for one in read), 0))
-        ]
+        names = ["" if slot not in read else f"{name}:{slot}" if slot else name for slot in range(max(read) + 1)]
+        names += [""] * (count - len(names))
         return GraphNode(proto.op, name, proto.attr, tuple(names), self._file, self._scope, proto.name)
 
     def _op(self, node: GraphNode, slots: tuple[int | None, ...], marks: Mapping[int, Mark]) -> InferenceOp:
@@ -261,23 +259,20 @@ class GraphReader:
         reason = f"operator {node.op_type[:200]!r} of TensorFlow is not known"
         return Unknown(node.op_type, reason, self._file.ops.advice(node.op_type), node.name)
 
-
-_Special = Callable[[GraphReader, Message, list[Value]], list[Value]]
-
-_SPECIAL: Final[Mapping[str, _Special]] = {
-    **dict.fromkeys(PLACEHOLDERS, GraphReader._placeholder),
-    **dict.fromkeys(CALLS, GraphReader._call_node),
-    **dict.fromkeys(_OLD_VARIABLES, GraphReader._old_variable),
-    **dict.fromkeys(_HANDS_ON, GraphReader._hand_on),
-    **dict.fromkeys(_READS, GraphReader._reading),
-    **dict.fromkeys(_LOOPS, GraphReader._loop),
-    **dict.fromkeys(_OLD_LOOPS, GraphReader._old_loop),
-    **dict.fromkeys(("NoOp", "Assert"), GraphReader._nothing),
-    "Const": GraphReader._const,
-    "TensorListReserve": GraphReader._reserve,
-    "VarHandleOp": GraphReader._handle,
-}
-"""What is no operator on tensors, or may be none."""
+    _SPECIAL: ClassVar[Mapping[str, Callable[[Any, Message, list[Value]], list[Value]]]] = {
+        **dict.fromkeys(PLACEHOLDERS, _placeholder),
+        **dict.fromkeys(CALLS, _call_node),
+        **dict.fromkeys(_OLD_VARIABLES, _old_variable),
+        **dict.fromkeys(_HANDS_ON, _hand_on),
+        **dict.fromkeys(_READS, _reading),
+        **dict.fromkeys(_LOOPS, _loop),
+        **dict.fromkeys(_OLD_LOOPS, _old_loop),
+        **dict.fromkeys(("NoOp", "Assert"), _nothing),
+        "Const": _const,
+        "TensorListReserve": _reserve,
+        "VarHandleOp": _handle,
+    }
+    """What is no operator on tensors, or may be none."""
 
 
 def placeholder_fact(proto: Message) -> InferenceFact:
@@ -318,5 +313,3 @@ def as_outlet(value: Value) -> OutletId:
     if isinstance(value, OutletId):
         return value
     raise Unsupported(f"{describe(value.mark if isinstance(value, ReservedList) else value)} is no tensor")
-
-

@@ -38,7 +38,9 @@ _FIELDS: Final[Mapping[str, str]] = {
     "SignatureDef": "inputs:1:{TensorInfo} outputs:2:{TensorInfo} method_name:3:string",
     "SaverDef": "filename_tensor_name:1:string restore_op_name:3:string",
     "MetaInfoDef": "tags:4:string* tensorflow_version:5:string",
-    "MetaGraphDef": "meta_info_def:1:MetaInfoDef graph_def:2:GraphDef saver_def:3:SaverDef signature_def:5:{SignatureDef}",
+    "MetaGraphDef": (
+        "meta_info_def:1:MetaInfoDef graph_def:2:GraphDef saver_def:3:SaverDef signature_def:5:{SignatureDef}"
+    ),
     "SavedModel": "saved_model_schema_version:1:int64 meta_graphs:2:MetaGraphDef*",
     "BundleHeaderProto": "num_shards:1:int32 endianness:2:int32 version:3:VersionDef",
     "SliceExtent": "start:1:int64 length:2:int64",

@@ -1,0 +1,662 @@
+"""Writes graphdef/*.npz: graphs of one operator, what they are given, and what TensorFlow computes.
+
+Run it where TensorFlow is installed: ``python make_graphdef_cases.py [FAMILY ...]``. Each file holds, for every case,
+``NAME/graph``, a frozen graph as bytes, ``NAME/x0``, ... its inputs, and ``NAME/y0``, ... the results.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+
+FOLDER = Path(__file__).with_name("graphdef")
+RNG = np.random.default_rng(38)
+FAMILIES = {}
+
+
+class Family:
+    """Cases of one family: ``add(name, operator, inputs, fixed, attributes)``."""
+
+    def __init__(self):
+        self.cases = {}
+
+    def add(self, name, op, *inputs, fixed=(), free=(), lists=(), **attributes):
+        """``fixed``: the numbers of inputs that are constants of the graph; ``free``: inputs of unknown sizes.
+
+        ``lists``: the argument that takes all inputs as a list.
+        """
+        function = getattr(tf.raw_ops, op)
+        graph = tf.Graph()
+        with graph.as_default():
+            tensors = []
+            for slot, array in enumerate(inputs):
+                if slot in fixed:
+                    tensors.append(tf.constant(array, name=f"x{slot}"))
+                else:
+                    shape = [None] * array.ndim if slot in free else array.shape
+                    tensors.append(tf.compat.v1.placeholder(array.dtype, shape, name=f"x{slot}"))
+            given = bind(function, tensors, lists)
+            result = function(**given, **attributes)
+            outputs = list(result) if isinstance(result, (list, tuple)) else [result]
+            for slot, output in enumerate(outputs):
+                tf.identity(output, name=f"y{slot}")
+            feeds = {f"x{slot}:0": array for slot, array in enumerate(inputs) if slot not in fixed}
+            with tf.compat.v1.Session(graph=graph) as session:
+                found = session.run([f"y{slot}:0" for slot in range(len(outputs))], feeds)
+        assert name not in self.cases, name
+        self.cases[name] = (strip(graph.as_graph_def()), feeds, found)
+
+
+def bind(function, tensors, lists):
+    """The tensors by the names of the operator's arguments."""
+    import inspect
+
+    names = list(inspect.signature(function).parameters)
+    if lists:
+        return {names[0]: tensors}
+    return dict(zip(names, tensors, strict=False))
+
+
+def strip(graph):
+    for node in graph.node:
+        for key in [key for key in node.attr if key.startswith("_")]:
+            del node.attr[key]
+    return graph.SerializeToString(deterministic=True)
+
+
+def family(function):
+    FAMILIES[function.__name__] = function
+    return function
+
+
+def floats(*shape, low=-2.0, high=2.0, kind=np.float32):
+    return RNG.uniform(low, high, shape).astype(kind)
+
+
+def ints(*shape, low=-9, high=10, kind=np.int32):
+    return RNG.integers(low, high, shape).astype(kind)
+
+
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 1e-6, -1e-6, 30.0, -30.0], np.float32)
+
+
+@family
+def elementwise(add):
+    anywhere = "Abs Atan Asinh Ceil Cos Cosh Erf Erfc Exp Expm1 Floor Neg Relu Relu6 Rint Round Sigmoid Sign Sin"
+    anywhere += " Sinh Softplus Softsign Square Tan Tanh Elu Selu LeakyRelu IsNan IsInf IsFinite"
+    for op in anywhere.split():
+        add(op, op, floats(3, 5))
+        add(f"{op}_special", op, SPECIAL if op not in ("Cosh", "Sinh", "Exp", "Expm1", "Tan") else SPECIAL[:9])
+        add(f"{op}_f64", op, floats(4, kind=np.float64)) if op != "Relu6" else None
+    for op in "Log Log1p Sqrt Rsqrt Reciprocal Inv".split():
+        add(op, op, floats(3, 5, low=0.1, high=5.0))
+        add(f"{op}_small", op, np.array([1e-6, 1e-3, 0.5, 1.0, 20.0], np.float32))
+    for op in "Acos Asin Atanh".split():
+        add(op, op, floats(3, 5, low=-0.9, high=0.9))
+    add("Acosh", "Acosh", floats(7, low=1.0, high=9.0))
+    for op in "Abs Neg Sign Square Relu Round".split():
+        add(f"{op}_i32", op, ints(2, 3))
+    for op in ("IsNan", "IsInf", "IsFinite"):
+        add(f"{op}_nothing", op, np.array([np.nan, np.inf, -np.inf, 0.0, 3.0], np.float32))
+    add("LeakyRelu_alpha", "LeakyRelu", floats(6), alpha=0.01)
+    add("LogicalNot", "LogicalNot", np.array([True, False, True]))
+    add("Invert", "Invert", ints(5))
+    add("Invert_u8", "Invert", ints(5, low=0, high=255, kind=np.uint8))
+    for op in ("Identity", "StopGradient", "PreventGradient", "Snapshot"):
+        add(op, op, floats(2, 2))
+    add("CheckNumerics", "CheckNumerics", floats(2, 2), message="bad")
+    add("IdentityN", "IdentityN", floats(2, 2), ints(3), lists="input")
+    add("ClipByValue", "ClipByValue", floats(3, 4), np.float32(-0.5), np.float32(1.0))
+    for kind in (np.float16, tf.bfloat16.as_numpy_dtype):
+        for op in "Relu Sigmoid Tanh Exp Softplus Elu Selu Softsign".split():
+            add(f"{op}_{np.dtype(kind).name}", op, floats(3, 5, kind=kind))
+    for count in (0, 1, 2):
+        add(f"Relu_of_{count}", "Relu", floats(count, 3), free=(0,))
+
+
+@family
+def binary(add):
+    for op in "Add AddV2 Sub Mul Maximum Minimum SquaredDifference".split():
+        add(op, op, floats(3, 4), floats(4))
+        add(f"{op}_i32", op, ints(2, 1, 3), ints(4, 1))
+        add(f"{op}_scalar", op, floats(3, 4), np.float32(1.5), fixed=(1,), free=(0,))
+    for op in "RealDiv Div DivNoNan MulNoNan Xdivy".split():
+        add(op, op, floats(3, 4), floats(4, low=0.5))
+        add(f"{op}_zero", op, np.array([0, 1, 0, -2], np.float32), np.array([1, 2, 3, 4], np.float32))
+    add("DivNoNan_by_zero", "DivNoNan", np.array([0, 1, -3], np.float32), np.array([0, 0, 2], np.float32))
+    add("MulNoNan_of_zero", "MulNoNan", np.array([np.inf, np.nan, -3], np.float32), np.array([0, 0, 2], np.float32))
+    add("Xdivy_zero_zero", "Xdivy", np.array([0, 0, 3], np.float32), np.array([0, 5, 2], np.float32))
+    add("Xlogy", "Xlogy", np.array([0, 1, 3], np.float32), np.array([0, 5, 2], np.float32))
+    add("Xlog1py", "Xlog1py", np.array([0, 1, 3], np.float32), np.array([-1, 1e-6, 2], np.float32))
+    signs = np.array([7, -7, 7, -7, 6, 0], np.int32), np.array([3, 3, -3, -3, 3, 5], np.int32)
+    for op in "FloorDiv FloorMod TruncateDiv TruncateMod Mod Div".split():
+        add(f"{op}_signs", op, *signs)
+        add(f"{op}_i64", op, *(one.astype(np.int64) for one in signs))
+    for op in "FloorDiv FloorMod Mod".split():
+        add(f"{op}_f32", op, *(one.astype(np.float32) for one in signs))
+    add("Pow", "Pow", floats(3, 4, low=0.1), floats(4))
+    add("Pow_square", "Pow", floats(3, 4), np.float32(2), fixed=(1,))
+    add("Pow_i32", "Pow", ints(5, low=1, high=5), ints(5, low=0, high=5))
+    for op in "Equal NotEqual Less LessEqual Greater GreaterEqual".split():
+        add(op, op, ints(3, 4, low=0, high=3), ints(4, low=0, high=3))
+        add(f"{op}_f32", op, floats(6), floats(6))
+    add("Equal_bool", "Equal", np.array([True, False]), np.array([True, True]))
+    add("ApproximateEqual", "ApproximateEqual", np.array([1.0, 2.0], np.float32), np.array([1.0000001, 2.1], np.float32))
+    flags = np.array([[True], [False]]), np.array([True, False, True])
+    for op in "LogicalAnd LogicalOr".split():
+        add(op, op, *flags)
+    for op in "BitwiseAnd BitwiseOr BitwiseXor".split():
+        add(op, op, ints(6), ints(6))
+        add(f"{op}_u8", op, ints(6, low=0, high=255, kind=np.uint8), ints(6, low=0, high=255, kind=np.uint8))
+    for op in ("LeftShift", "RightShift"):
+        add(op, op, ints(6), ints(6, low=0, high=5))
+    y, x = np.meshgrid(np.array([-1, 0, 2], np.float32), np.array([-1, 0, 3], np.float32))
+    add("Atan2", "Atan2", y, x)
+    add("AddN", "AddN", floats(2, 3), floats(2, 3), floats(2, 3), lists="inputs")
+    add("AddN_one", "AddN", floats(2, 3), lists="inputs")
+    add("SelectV2", "SelectV2", np.array([True, False, True]), floats(2, 3), floats(3))
+    add("Select", "Select", np.array([[True, False], [False, True]]), floats(2, 2), floats(2, 2))
+    add("Select_rows", "Select", np.array([True, False]), floats(2, 3), floats(2, 3))
+    add("Select_scalar", "Select", np.array(True), floats(2, 3), floats(2, 3))
+
+
+@family
+def cast(add):
+    kinds = [tf.float32, tf.float64, tf.int32, tf.int64, tf.uint8, tf.bool, tf.float16, tf.bfloat16, tf.int8]
+    for source in kinds:
+        for to in kinds:
+            array = np.array([0, 1, 2, 5, 100], np.float32).astype(source.as_numpy_dtype)
+            add(f"{source.name}_to_{to.name}", "Cast", array, DstT=to)
+    add("truncates", "Cast", np.array([1.9, -1.9, 0.5, -0.5], np.float32), DstT=tf.int32)
+
+
+@family
+def einsum(add):
+    for a in (False, True):
+        for b in (False, True):
+            shapes = ((4, 3) if a else (3, 4)), ((5, 4) if b else (4, 5))
+            add(f"MatMul_{a}_{b}", "MatMul", floats(*shapes[0]), floats(*shapes[1]), transpose_a=a, transpose_b=b)
+            add(
+                f"BatchMatMulV2_{a}_{b}",
+                "BatchMatMulV2",
+                floats(2, *shapes[0]),
+                floats(1, *shapes[1]),
+                adj_x=a,
+                adj_y=b,
+            )
+    add("MatMul_fixed", "MatMul", floats(2, 4), floats(4, 5), fixed=(1,), free=(0,))
+    add("MatMul_i32", "MatMul", ints(2, 4), ints(4, 5))
+    add("MatMul_f16", "MatMul", floats(2, 4, kind=np.float16), floats(4, 5, kind=np.float16))
+    add("BatchMatMul", "BatchMatMul", floats(2, 3, 3, 4), floats(2, 3, 4, 5))
+    add("BatchMatMulV3", "BatchMatMulV3", floats(3, 3, 4), floats(4, 5), Tout=tf.float32)
+    for name, equation, *shapes in (
+        ("matmul", "ij,jk->ik", (2, 3), (3, 4)),
+        ("heads", "abc,cde->abde", (2, 3, 4), (4, 2, 5)),
+        ("scores", "aecd,abcd->acbe", (2, 3, 2, 4), (2, 5, 2, 4)),
+        ("values", "acbe,aecd->abcd", (2, 2, 5, 3), (2, 3, 2, 4)),
+        ("ellipsis", "...ij,jk->...ik", (2, 2, 3), (3, 4)),
+        ("sum", "ij->i", (2, 3)),
+        ("transpose", "ij->ji", (2, 3)),
+        ("outer", "i,j->ij", (2,), (3,)),
+    ):
+        add(f"Einsum_{name}", "Einsum", *(floats(*shape) for shape in shapes), lists="inputs", equation=equation)
+    add("BiasAdd", "BiasAdd", floats(2, 3, 3, 4), floats(4))
+    add("BiasAdd_2d", "BiasAdd", floats(2, 4), floats(4))
+    add("BiasAdd_first", "BiasAdd", floats(2, 4, 3, 3), floats(4), data_format="NCHW")
+
+
+@family
+def conv(add):
+    for padding in ("SAME", "VALID"):
+        for stride in (1, 2):
+            for size in (5, 6):
+                add(
+                    f"Conv2D_{padding}_{stride}_{size}",
+                    "Conv2D",
+                    floats(2, size, size + 1, 3),
+                    floats(3, 2, 3, 4),
+                    fixed=(1,),
+                    strides=[1, stride, stride, 1],
+                    padding=padding,
+                )
+                add(
+                    f"Depthwise_{padding}_{stride}_{size}",
+                    "DepthwiseConv2dNative",
+                    floats(1, size, size, 3),
+                    floats(3, 3, 3, 2),
+                    fixed=(1,),
+                    strides=[1, stride, stride, 1],
+                    padding=padding,
+                )
+    plain = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    add("Conv2D_free", "Conv2D", floats(2, 5, 6, 3), floats(3, 3, 3, 4), fixed=(1,), free=(0,), **plain)
+    add("Conv2D_computed", "Conv2D", floats(2, 5, 6, 3), floats(3, 3, 3, 4), **plain)
+    add("Conv2D_dilated", "Conv2D", floats(1, 9, 9, 2), floats(3, 3, 2, 3), fixed=(1,), dilations=[1, 2, 3, 1], **plain)
+    add("Conv2D_groups", "Conv2D", floats(1, 5, 5, 4), floats(3, 3, 2, 6), fixed=(1,), **plain)
+    add("Conv2D_point", "Conv2D", floats(1, 5, 5, 4), floats(1, 1, 4, 6), fixed=(1,), strides=[1, 2, 2, 1], padding="SAME")
+    add(
+        "Conv2D_explicit",
+        "Conv2D",
+        floats(1, 5, 5, 2),
+        floats(3, 3, 2, 3),
+        fixed=(1,),
+        strides=[1, 2, 2, 1],
+        padding="EXPLICIT",
+        explicit_paddings=[0, 0, 1, 0, 2, 1, 0, 0],
+    )
+    add(
+        "Depthwise_dilated",
+        "DepthwiseConv2dNative",
+        floats(1, 9, 9, 3),
+        floats(3, 3, 3, 1),
+        fixed=(1,),
+        dilations=[1, 2, 2, 1],
+        **plain,
+    )
+    for padding in ("SAME", "VALID"):
+        add(
+            f"Conv3D_{padding}",
+            "Conv3D",
+            floats(1, 4, 5, 6, 2),
+            floats(2, 3, 2, 2, 3),
+            fixed=(1,),
+            strides=[1, 1, 2, 1, 1],
+            padding=padding,
+        )
+        add(
+            f"Dilation2D_{padding}",
+            "Dilation2D",
+            floats(1, 6, 7, 3),
+            floats(3, 2, 3),
+            strides=[1, 2, 1, 1],
+            rates=[1, 1, 2, 1],
+            padding=padding,
+        )
+        add(
+            f"ExtractImagePatches_{padding}",
+            "ExtractImagePatches",
+            floats(2, 6, 7, 3),
+            ksizes=[1, 3, 2, 1],
+            strides=[1, 2, 1, 1],
+            rates=[1, 1, 2, 1],
+            padding=padding,
+        )
+
+
+@family
+def deconv(add):
+    for padding in ("SAME", "VALID"):
+        for stride in (1, 2, 3):
+            for kernel in (2, 3):
+                size = 4
+                written = size * stride if padding == "SAME" else (size - 1) * stride + kernel
+                add(
+                    f"{padding}_{stride}_{kernel}",
+                    "Conv2DBackpropInput",
+                    np.array([1, written, written, 2], np.int32),
+                    floats(kernel, kernel, 2, 3),
+                    floats(1, size, size, 3),
+                    fixed=(0, 1),
+                    strides=[1, stride, stride, 1],
+                    padding=padding,
+                )
+    for written in (7, 8):
+        add(
+            f"to_{written}",
+            "Conv2DBackpropInput",
+            np.array([1, written, written, 2], np.int32),
+            floats(3, 3, 2, 3),
+            floats(1, 4, 4, 3),
+            fixed=(0, 1),
+            strides=[1, 2, 2, 1],
+            padding="SAME",
+        )
+    add(
+        "3d",
+        "Conv3DBackpropInputV2",
+        np.array([1, 6, 6, 6, 2], np.int32),
+        floats(3, 3, 3, 2, 3),
+        floats(1, 3, 3, 3, 3),
+        fixed=(0, 1),
+        strides=[1, 2, 2, 2, 1],
+        padding="SAME",
+    )
+
+
+@family
+def pool(add):
+    for op in ("MaxPool", "AvgPool"):
+        for padding in ("SAME", "VALID"):
+            for size, stride in ((2, 2), (3, 1), (3, 2)):
+                window = {"ksize": [1, size, size, 1], "strides": [1, stride, stride, 1], "padding": padding}
+                add(f"{op}_{padding}_{size}_{stride}", op, floats(2, 7, 8, 3), **window)
+                add(f"{op}_{padding}_{size}_{stride}_free", op, floats(2, 7, 8, 3), free=(0,), **window)
+            window = {"ksize": [1, 2, 3, 2, 1], "strides": [1, 1, 2, 1, 1], "padding": padding}
+            add(f"{op}3D_{padding}", f"{op}3D", floats(1, 5, 6, 5, 2), **window)
+    add(
+        "MaxPoolV2",
+        "MaxPoolV2",
+        floats(1, 5, 5, 2),
+        np.array([1, 2, 2, 1], np.int32),
+        np.array([1, 2, 2, 1], np.int32),
+        fixed=(1, 2),
+        padding="SAME",
+    )
+    for batch in (False, True):
+        add(
+            f"MaxPoolWithArgmax_{batch}",
+            "MaxPoolWithArgmax",
+            floats(2, 5, 6, 3),
+            ksize=[1, 2, 2, 1],
+            strides=[1, 2, 2, 1],
+            padding="VALID",
+            include_batch_in_index=batch,
+        )
+
+
+@family
+def norm(add):
+    parameters = floats(3), floats(3), floats(3), floats(3, low=0.1)
+    add("FusedBatchNorm", "FusedBatchNorm", floats(2, 4, 4, 3), *parameters, fixed=(1, 2, 3, 4), is_training=False)
+    add("FusedBatchNormV3", "FusedBatchNormV3", floats(2, 4, 4, 3), *parameters, is_training=False, epsilon=1e-3)
+    add("LRN", "LRN", floats(2, 3, 3, 9))
+    add("LRN_options", "LRN", floats(2, 3, 3, 9), depth_radius=2, bias=2.0, alpha=0.1, beta=0.75)
+    add("L2Loss", "L2Loss", floats(3, 4))
+    for op in ("Softmax", "LogSoftmax"):
+        add(op, op, floats(3, 5))
+        add(f"{op}_large", op, floats(2, 3, 4, low=-90, high=90))
+        add(f"{op}_f16", op, floats(3, 5, kind=np.float16))
+
+
+@family
+def axis(add):
+    i32 = lambda *values: np.array(values, np.int32)
+    add("Reshape", "Reshape", floats(2, 3, 4), i32(4, -1), fixed=(1,))
+    add("Reshape_free", "Reshape", floats(2, 3, 4), i32(-1, 12), fixed=(1,), free=(0,))
+    add("Reshape_zero", "Reshape", floats(0, 3), i32(3, 0), fixed=(1,))
+    add("Reshape_i64", "Reshape", floats(2, 3, 4), np.array([6, 4]), fixed=(1,))
+    add("Squeeze", "Squeeze", floats(1, 3, 1, 2))
+    add("Squeeze_some", "Squeeze", floats(1, 3, 1, 2), axis=[-2])
+    for place in (0, 1, -1):
+        add(f"ExpandDims_{place}", "ExpandDims", floats(2, 3), np.int32(place), fixed=(1,))
+    add("Transpose", "Transpose", floats(2, 3, 4), i32(2, 0, 1), fixed=(1,))
+    add("Transpose_computed", "Transpose", floats(2, 3, 4), i32(2, 0, 1))
+    add("InvertPermutation", "InvertPermutation", i32(2, 0, 1, 3))
+    add("InvertPermutation_fixed", "InvertPermutation", i32(2, 0, 1, 3), fixed=(0,))
+    for block in (1, 2, 3):
+        add(f"SpaceToDepth_{block}", "SpaceToDepth", floats(2, 6, 6, 3), block_size=block) if block > 1 else None
+        add(f"DepthToSpace_{block}", "DepthToSpace", floats(2, 2, 3, 36), block_size=block) if block > 1 else None
+    add("SpaceToBatchND", "SpaceToBatchND", floats(2, 4, 6, 3), i32(2, 3), np.zeros((2, 2), np.int32), fixed=(1, 2))
+    pads = np.array([[1, 0], [2, 1]], np.int32)
+    add("SpaceToBatchND_pads", "SpaceToBatchND", floats(2, 3, 3, 3), i32(2, 3), pads, fixed=(1, 2))
+    add("BatchToSpaceND", "BatchToSpaceND", floats(12, 2, 2, 3), i32(2, 3), np.zeros((2, 2), np.int32), fixed=(1, 2))
+    add("BatchToSpaceND_crops", "BatchToSpaceND", floats(12, 2, 2, 3), i32(2, 3), pads, fixed=(1, 2))
+    add("BroadcastTo", "BroadcastTo", floats(3, 1), i32(2, 3, 4), fixed=(1,))
+    add("BroadcastTo_computed", "BroadcastTo", floats(3, 1), i32(2, 3, 4))
+    add("BroadcastArgs", "BroadcastArgs", i32(3, 1), i32(2, 1, 4), fixed=(0, 1))
+    add("BroadcastArgs_computed", "BroadcastArgs", i32(3, 1), i32(2, 1, 4))
+    add("Tile", "Tile", floats(2, 3), i32(2, 2), fixed=(1,))
+    add("Tile_computed", "Tile", floats(2, 3), i32(1, 3))
+    add("Fill", "Fill", i32(2, 3), np.float32(1.5), fixed=(0, 1))
+    add("Fill_computed", "Fill", i32(2, 3), np.float32(1.5))
+    add("ZerosLike", "ZerosLike", floats(2, 3), free=(0,))
+    add("OnesLike", "OnesLike", ints(2, 3))
+    for op in ("Shape", "Size", "Rank"):
+        add(op, op, floats(2, 3), free=(0,))
+    add("Shape_i64", "Shape", floats(2, 3), out_type=tf.int64)
+    add("ShapeN", "ShapeN", floats(2, 3), floats(4), lists="input")
+    add("Range", "Range", np.int32(2), np.int32(11), np.int32(3), fixed=(0, 1, 2))
+    add("Range_computed", "Range", np.int32(2), np.int32(11), np.int32(3))
+    add("Range_back", "Range", np.int32(5), np.int32(-2), np.int32(-2))
+    add("Range_f32", "Range", np.float32(0), np.float32(1), np.float32(0.25), fixed=(0, 1, 2))
+    for count in (1, 2, 5):
+        add(f"LinSpace_{count}", "LinSpace", np.float32(-1), np.float32(3), np.int32(count), fixed=(2,))
+
+
+@family
+def slices(add):
+    i32 = lambda *values: np.array(values, np.int32)
+    x = floats(4, 5, 6)
+    add("Slice", "Slice", x, i32(1, 0, 2), i32(2, -1, 3), fixed=(1, 2))
+    add("Slice_free", "Slice", x, i32(1, 0, 2), i32(-1, 2, 3), fixed=(1, 2), free=(0,))
+    add("Slice_computed", "Slice", x, i32(1, 0, 2), i32(2, 5, 3))
+    masks = {
+        "plain": ((0, 1, 2), (2, 4, 6), (1, 2, 3), {}),
+        "negative": ((-3, 0, -2), (-1, -1, 6), (1, 1, 1), {}),
+        "backwards": ((3, 4, 5), (0, -6, 1), (-1, -2, -2), {}),
+        "begin_end": ((9, 9, 1), (9, 9, 4), (1, 1, 1), {"begin_mask": 3, "end_mask": 1 | 2}),
+        "ellipsis": ((0, 0, 1), (0, 0, 3), (1, 1, 1), {"ellipsis_mask": 1, "end_mask": 2}),
+        "ellipsis_end": ((1, 0), (3, 0), (1, 1), {"ellipsis_mask": 2}),
+        "new_axis": ((0, 1, 0, 0), (0, 3, 2, 2), (1, 1, 1, 1), {"new_axis_mask": 1}),
+        "shrink": ((1, 0, -1), (2, 5, 0), (1, 1, 1), {"shrink_axis_mask": 5}),
+        "shrink_new": ((1, 0, 2), (2, 0, 4), (1, 1, 1), {"shrink_axis_mask": 1, "new_axis_mask": 2}),
+        "few": ((1,), (3,), (1,), {}),
+        "empty": ((3, 0, 0), (1, 5, 6), (1, 1, 1), {}),
+        "beyond": ((-9, 0, 0), (99, 5, 6), (1, 1, 1), {}),
+    }
+    for name, (begin, end, strides, options) in masks.items():
+        given = i32(*begin), i32(*end), i32(*strides)
+        add(f"StridedSlice_{name}", "StridedSlice", x, *given, fixed=(1, 2, 3), **options)
+    add("StridedSlice_free", "StridedSlice", x, i32(1), i32(-1), i32(1), fixed=(1, 2, 3), free=(0,))
+    add("StridedSlice_computed", "StridedSlice", x, i32(1, -3), i32(3, -1), i32(1, 1), fixed=(3,))
+    add("StridedSlice_of_shape", "StridedSlice", i32(5, 6, 7), i32(1), i32(2), i32(1), fixed=(1, 2, 3), shrink_axis_mask=1)
+    add("StridedSlice_one_computed", "StridedSlice", x, i32(-2), i32(-1), i32(1), fixed=(3,), shrink_axis_mask=1)
+    add("Split", "Split", np.int32(1), floats(2, 6), fixed=(0,), num_split=3)
+    add("Split_free", "Split", np.int32(-1), floats(2, 6), fixed=(0,), free=(1,), num_split=2)
+    add("SplitV", "SplitV", floats(2, 6), i32(1, -1, 2), np.int32(1), fixed=(1, 2), num_split=3)
+    add("Unpack", "Unpack", floats(2, 3), num=3, axis=1)
+    add("Unpack_last", "Unpack", floats(2, 3), num=3, axis=-1)
+    add("ReverseV2", "ReverseV2", floats(2, 3, 4), i32(0, -1), fixed=(1,))
+    add("Reverse", "Reverse", floats(2, 3), np.array([False, True]), fixed=(1,))
+    lengths = np.array([3, 0, 5], np.int32)
+    add("ReverseSequence", "ReverseSequence", floats(3, 5, 2), lengths, seq_dim=1, batch_dim=0)
+    add("ReverseSequence_first", "ReverseSequence", floats(5, 3), lengths.astype(np.int64), seq_dim=0, batch_dim=1)
+    pads = np.array([[1, 2], [0, 1]], np.int32)
+    add("Pad", "Pad", floats(2, 3), pads, fixed=(1,))
+    add("Pad_free", "Pad", floats(2, 3), pads, fixed=(1,), free=(0,))
+    add("Pad_computed", "Pad", floats(2, 3), pads)
+    add("PadV2", "PadV2", floats(2, 3), pads, np.float32(7), fixed=(1, 2))
+    add("PadV2_computed", "PadV2", floats(2, 3), pads, np.float32(7))
+    for mode in ("REFLECT", "SYMMETRIC"):
+        add(f"MirrorPad_{mode}", "MirrorPad", floats(3, 4), pads, fixed=(1,), mode=mode)
+        add(f"MirrorPad_{mode}_free", "MirrorPad", floats(3, 4), pads, fixed=(1,), free=(0,), mode=mode)
+    add("Pack", "Pack", floats(2, 3), floats(2, 3), lists="values", axis=1)
+    add("Pack_last", "Pack", floats(2, 3), floats(2, 3), lists="values", axis=-1)
+    add("Pack_scalars", "Pack", np.int32(3), np.int32(4), lists="values")
+
+
+@family
+def gather(add):
+    places = np.array([[0, 2], [1, 1]], np.int32)
+    add("Gather", "Gather", floats(3, 4), places)
+    for place in (0, 1, -1):
+        add(f"GatherV2_{place}", "GatherV2", floats(3, 4, 5), places, np.int32(place), fixed=(2,))
+    add("GatherV2_batch", "GatherV2", floats(2, 4, 5), places, np.int32(1), fixed=(2,), batch_dims=1)
+    add("GatherV2_batch_far", "GatherV2", floats(2, 4, 5), places, np.int32(2), fixed=(2,), batch_dims=1)
+    add("GatherV2_scalar", "GatherV2", floats(3, 4), np.int64(1), np.int32(0), fixed=(1, 2))
+    coordinates = np.array([[0, 1], [2, 3]], np.int32)
+    add("GatherNd", "GatherNd", floats(3, 4, 5), coordinates)
+    add("GatherNd_rows", "GatherNd", floats(3, 4), np.array([[[0]], [[2]]], np.int32))
+    add("ScatterNd", "ScatterNd", coordinates, floats(2, 5), np.array([3, 4, 5], np.int32), fixed=(2,))
+    twice = np.array([[1], [1], [0]], np.int32)
+    add("ScatterNd_twice", "ScatterNd", twice, floats(3), np.array([4], np.int32), fixed=(2,))
+    for op in "TensorScatterUpdate TensorScatterAdd TensorScatterSub TensorScatterMax TensorScatterMin".split():
+        add(op, op, floats(4), np.array([[1], [3]], np.int32), floats(2))
+    for place in (-1, 0, 1):
+        given = np.array([0, 2, -1, 5], np.int32), np.int32(3), np.float32(2), np.float32(-1)
+        add(f"OneHot_{place}", "OneHot", *given, fixed=(1, 2, 3), axis=place) if place < 1 else None
+        add(f"OneHot_2d_{place}", "OneHot", places, *given[1:], fixed=(1,), axis=place)
+    add("Where", "Where", np.array([[True, False], [False, True], [True, True]]))
+    add("Where_f32", "Where", np.array([0.0, 2.0, 0.0, -1.0], np.float32))
+    add("Unique", "Unique", np.array([3, 1, 3, 2, 1], np.int32))
+    add("UniqueWithCounts", "UniqueWithCounts", np.array([3, 1, 3, 2, 1], np.int64))
+    band = floats(2, 4, 5)
+    for lower, upper in ((0, 0), (1, 0), (-1, 0), (0, -1), (1, 2)):
+        add(f"MatrixBandPart_{lower}_{upper}", "MatrixBandPart", band, np.int64(lower), np.int64(upper), fixed=(1, 2))
+    add("MatrixDiag", "MatrixDiag", floats(2, 3))
+    main = np.int32(0), np.int32(-1), np.int32(-1), np.float32(9)
+    add("MatrixDiagV3", "MatrixDiagV3", floats(2, 3), *main, fixed=(1, 2, 3, 4))
+    add("MatrixDiagPart", "MatrixDiagPart", floats(2, 3, 3))
+    add("MatrixDiagPart_wide", "MatrixDiagPart", floats(2, 3, 5))
+    add("MatrixDiagPartV3", "MatrixDiagPartV3", floats(4, 3), np.int32(0), np.float32(0), fixed=(1, 2))
+    add("MatrixSetDiag", "MatrixSetDiag", floats(2, 3, 3), floats(2, 3))
+    add("Diag", "Diag", floats(3))
+    add("Diag_2d", "Diag", floats(2, 3))
+    add("DiagPart", "DiagPart", floats(2, 3, 2, 3))
+
+
+@family
+def reduce(add):
+    for op in "Sum Mean Prod Max Min EuclideanNorm".split():
+        for keep in (False, True):
+            for name, axes in (("last", [-1]), ("two", [0, 2]), ("none", []), ("all", [0, 1, 2])):
+                add(f"{op}_{name}_{keep}", op, floats(2, 3, 4), np.array(axes, np.int32), fixed=(1,), keep_dims=keep)
+        add(f"{op}_scalar_axis", op, floats(2, 3), np.int32(1), fixed=(1,), free=(0,))
+        add(f"{op}_computed", op, floats(2, 3), np.array([1], np.int32))
+    for op in "Sum Prod Max Min Mean".split():
+        add(f"{op}_i32", op, ints(2, 3, low=-4, high=5), np.array([1], np.int32), fixed=(1,))
+    for op in ("All", "Any"):
+        add(op, op, RNG.random((3, 4)) > 0.4, np.array([1], np.int32), fixed=(1,))
+    for op in ("ArgMax", "ArgMin"):
+        add(op, op, floats(3, 4), np.int32(1), fixed=(1,))
+        add(f"{op}_equal", op, np.ones((2, 3), np.float32), np.int32(-1), fixed=(1,), output_type=tf.int32)
+    add("TopKV2", "TopKV2", floats(2, 7), np.int32(3), fixed=(1,))
+    add("TopKV2_computed", "TopKV2", floats(2, 7), np.int32(2))
+    add("TopKV2_i32", "TopKV2", ints(2, 7), np.int32(3), fixed=(1,))
+    for exclusive in (False, True):
+        for reverse in (False, True):
+            for op in ("Cumsum", "Cumprod"):
+                options = {"exclusive": exclusive, "reverse": reverse}
+                add(f"{op}_{exclusive}_{reverse}", op, floats(3, 4), np.int32(1), fixed=(1,), **options)
+
+
+@family
+def images(add):
+    for op in ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"):
+        for align, half in ((False, False), (True, False), (False, True)):
+            for size in ((9, 7), (3, 4), (5, 6)):
+                add(
+                    f"{op}_{align}_{half}_{size[0]}",
+                    op,
+                    floats(1, 5, 6, 2),
+                    np.array(size, np.int32),
+                    fixed=(1,),
+                    align_corners=align,
+                    half_pixel_centers=half,
+                )
+    add("ResizeBilinear_u8", "ResizeBilinear", ints(1, 4, 4, 1, low=0, high=255, kind=np.uint8), np.array([8, 8], np.int32))
+    add("ResizeBilinear_computed", "ResizeBilinear", floats(1, 4, 4, 1), np.array([8, 3], np.int32))
+    boxes = np.array([[0, 0, 1, 1], [0.2, 0.1, 0.7, 0.9], [-0.2, 0.3, 1.3, 0.8], [0.9, 0.9, 0.1, 0.2]], np.float32)
+    which = np.array([0, 1, 1, 0], np.int32)
+    for method in ("bilinear", "nearest"):
+        for size in ((3, 4), (1, 2)):
+            add(
+                f"CropAndResize_{method}_{size[0]}",
+                "CropAndResize",
+                floats(2, 6, 7, 3),
+                boxes,
+                which,
+                np.array(size, np.int32),
+                fixed=(3,),
+                method=method,
+                extrapolation_value=0.5,
+            )
+    corners = RNG.random((20, 2)).astype(np.float32)
+    boxes = np.concatenate([corners, corners + RNG.random((20, 2)).astype(np.float32) * 0.5], 1)
+    scores = RNG.random(20).astype(np.float32)
+    limits = np.float32(0.3), np.float32(0.2)
+    add("NonMaxSuppressionV2", "NonMaxSuppressionV2", boxes, scores, np.int32(6), limits[0], fixed=(2, 3))
+    add("NonMaxSuppressionV3", "NonMaxSuppressionV3", boxes, scores, np.int32(6), *limits, fixed=(2, 3, 4))
+    for pad in (False, True):
+        options = {"pad_to_max_output_size": pad}
+        given = boxes, scores, np.int32(18), *limits
+        add(f"NonMaxSuppressionV4_{pad}", "NonMaxSuppressionV4", *given, fixed=(2, 3, 4), **options)
+        add(f"NonMaxSuppressionV5_{pad}", "NonMaxSuppressionV5", *given, np.float32(0), fixed=(2, 3, 4, 5), **options)
+    for each, name in ((1, "shared"), (3, "own")):
+        many = np.repeat(boxes.reshape(2, 10, 1, 4), each, 2) + RNG.random((2, 10, each, 1)).astype(np.float32) * 0.2
+        of_classes = RNG.random((2, 10, 3)).astype(np.float32)
+        for total in (5, 40):
+            add(
+                f"CombinedNonMaxSuppression_{name}_{total}",
+                "CombinedNonMaxSuppression",
+                many,
+                of_classes,
+                np.int32(4),
+                np.int32(total),
+                *limits,
+                fixed=(2, 3, 4, 5),
+            )
+
+
+@family
+def quantize(add):
+    for name, low, high in (("both", -3.0, 5.0), ("above", 0.0, 6.0), ("uneven", -0.37, 1.91)):
+        for bits in (8, 4):
+            for narrow in (False, True):
+                options = {"num_bits": bits, "narrow_range": narrow}
+                add(f"Args_{name}_{bits}_{narrow}", "FakeQuantWithMinMaxArgs", floats(20, low=-7, high=7), min=low, max=high, **options)
+                given = floats(20, low=-7, high=7), np.float32(low), np.float32(high)
+                add(f"Vars_{name}_{bits}_{narrow}", "FakeQuantWithMinMaxVars", *given, fixed=(1, 2), **options)
+    lows, highs = np.array([-1, -2, 0], np.float32), np.array([1, 3, 4], np.float32)
+    add("PerChannel", "FakeQuantWithMinMaxVarsPerChannel", floats(4, 3, low=-5, high=5), lows, highs, fixed=(1, 2))
+
+
+@family
+def fft(add):
+    for length in (8, 5, 6):
+        add(f"RFFT_{length}", "RFFT", floats(2, 8), np.array([length], np.int32), fixed=(1,))
+    half = (floats(2, 5) + 1j * floats(2, 5)).astype(np.complex64)
+    for length in (8, 9):
+        add(f"IRFFT_{length}", "IRFFT", half, np.array([length], np.int32), fixed=(1,))
+    add("FFT", "FFT", half)
+    add("IFFT", "IFFT", half)
+    add("ComplexAbs", "ComplexAbs", half)
+    add("Real", "Real", half)
+    add("Imag", "Imag", half)
+    add("Conj", "Conj", half)
+    add("Complex", "Complex", floats(2, 3), floats(2, 3))
+
+
+@family
+def features(add):
+    for squared in (False, True):
+        options = {"window_size": 20, "stride": 8, "magnitude_squared": squared}
+        add(f"AudioSpectrogram_{squared}", "AudioSpectrogram", floats(100, 1, low=-1, high=1), **options)
+    energies = floats(1, 6, 129, low=0.0, high=4.0)
+    add("Mfcc", "Mfcc", energies, np.int32(16000), fixed=(1,))
+    options = {"upper_frequency_limit": 6000.0, "filterbank_channel_count": 20, "dct_coefficient_count": 8}
+    add("Mfcc_options", "Mfcc", energies, np.int32(16000), fixed=(1,), **options)
+
+
+def main(names):
+    FOLDER.mkdir(exist_ok=True)
+    count = 0
+    for name in names or FAMILIES:
+        global RNG
+        RNG = np.random.default_rng(38)
+        cases = Family()
+        FAMILIES[name](cases.add)
+        packed = {}
+        for case, (graph, feeds, found) in cases.cases.items():
+            packed[f"{case}/graph"] = np.frombuffer(graph, np.uint8)
+            packed |= {f"{case}/{key.partition(':')[0]}": stored(array) for key, array in feeds.items()}
+            packed |= {f"{case}/y{slot}": stored(np.asarray(array)) for slot, array in enumerate(found)}
+        np.savez_compressed(FOLDER / f"{name}.npz", **packed)
+        count += len(cases.cases)
+        print(name, len(cases.cases), (FOLDER / f"{name}.npz").stat().st_size)
+    print(count, "cases")
+
+
+def stored(array):
+    """NumPy's files know no bfloat16: its bits, and who reads them knows the type from the graph."""
+    return np.asarray(array).view(np.uint16) if np.asarray(array).dtype.name == "bfloat16" else np.asarray(array)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,44 @@
+"""Elements written to places that a tensor names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tract_core.model.graph import OutletId
+from tract_core.ops.elementwise import Neg
+from tract_core.ops.scatter import Reduction, ScatterNd
+from tract_core.ops.wiring_dyn import wire_fill
+from tract_core.plugins.tables import Rows
+from tract_tensorflow.graphdef.node import GraphNode
+from tract_tensorflow.graphdef.ops.pad import zero_of
+from tract_tensorflow.graphdef.registry import tf_op
+from tract_tensorflow.graphdef.wiring import Wiring
+
+ROWS = Rows()
+
+_REDUCTIONS: Final[dict[str, Reduction]] = {
+    "TensorScatterUpdate": "none",
+    "TensorScatterAdd": "add",
+    "TensorScatterMax": "max",
+    "TensorScatterMin": "min",
+}
+
+
+@tf_op(ROWS, *_REDUCTIONS)
+def tensor_scatter(node: GraphNode, wire: Wiring) -> OutletId:
+    """X with slices of the third input written to the coordinates in the last axis of the second"""
+    return wire.op(ScatterNd(_REDUCTIONS[node.op_type]), wire.input(0), wire.input(1), wire.input(2))
+
+
+@tf_op(ROWS, "TensorScatterSub")
+def tensor_scatter_sub(node: GraphNode, wire: Wiring) -> OutletId:
+    """X, less slices of the third input at the coordinates in the last axis of the second"""
+    return wire.op(ScatterNd("add"), wire.input(0), wire.input(1), wire.op(Neg(), wire.input(2)))
+
+
+@tf_op(ROWS, "ScatterNd")
+def scatter_nd(node: GraphNode, wire: Wiring) -> OutletId:
+    """The sums of slices of the second input at the coordinates in the first, in the shape that the third holds"""
+    updates = wire.input(1)
+    zeros = wire.through(wire_fill, wire.sizes(wire.input(2)), zero_of(wire.dtype(updates)))
+    return wire.op(ScatterNd("add"), zeros, wire.input(0), updates)
