@@ -269,3 +269,43 @@ def test_a_table_that_is_a_function_is_written_as_that(name: str, kind: type, tm
     np.testing.assert_allclose(runs[1], runs[0], atol=0.0311 if name == "Gather" else 0)
     ours = [tract.onnx().load(tmp_path / f"{one}.onnx").into_model().into_runnable().run([x])[0] for one in "ab"]
     np.testing.assert_array_equal(np.asarray(ours[1]), np.asarray(ours[0]))
+
+
+@pytest.mark.parametrize("opset", [17, 21])
+@pytest.mark.parametrize("places", [3, 1])
+def test_what_is_quantised_dynamically_stays_so(tmp_path: Path, opset: int, places: int) -> None:
+    weights = {
+        "w0": np.random.default_rng(0).integers(-127, 128, (6, 4, places, places), np.int8),
+        "w1": np.random.default_rng(1).integers(-127, 128, (6, 5), np.int8),
+    }
+    nodes = [
+        NODE("DynamicQuantizeLinear", ["x"], ["q0", "s0", "z0"]),
+        NODE("ConvInteger", ["q0", "w0", "z0"], ["i0"], pads=[places // 2] * 4),
+        NODE("Cast", ["i0"], ["f0"], to=TensorProto.FLOAT),
+        NODE("Mul", ["f0", "s0"], ["c0"]),
+        NODE("GlobalAveragePool", ["c0"], ["mean"]),
+        NODE("Flatten", ["mean"], ["flat"]),
+        NODE("DynamicQuantizeLinear", ["flat"], ["q1", "s1", "z1"]),
+        NODE("MatMulInteger", ["q1", "w1", "z1"], ["i1"]),
+        NODE("Cast", ["i1"], ["f1"], to=TensorProto.FLOAT),
+        NODE("Mul", ["f1", "s1"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "dynamic",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["B", 4, 5, 7])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["B", 5])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "x.onnx")
+    tract.load(tmp_path / "x.onnx").save(tmp_path / "y.onnx", opset=opset)
+    written = onnx.load(tmp_path / "y.onnx")
+    onnx.checker.check_model(written, full_check=True)
+    counts = Counter(node.op_type for node in written.graph.node)
+    assert counts["DynamicQuantizeLinear"] == 2 and counts["ConvInteger"] == counts["MatMulInteger"] == 1
+    assert sum(counts.values()) <= len(nodes), counts
+    x = np.random.default_rng(2).standard_normal((3, 4, 5, 7), np.float32)
+    found, wanted = (
+        onnxruntime.InferenceSession(tmp_path / name).run(None, {"x": x})[0] for name in ("y.onnx", "x.onnx")
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4 * np.abs(wanted).max())

@@ -147,7 +147,9 @@ def binary(add):
         add(op, op, ints(3, 4, low=0, high=3), ints(4, low=0, high=3))
         add(f"{op}_f32", op, floats(6), floats(6))
     add("Equal_bool", "Equal", np.array([True, False]), np.array([True, True]))
-    add("ApproximateEqual", "ApproximateEqual", np.array([1.0, 2.0], np.float32), np.array([1.0000001, 2.1], np.float32))
+    add(
+        "ApproximateEqual", "ApproximateEqual", np.array([1.0, 2.0], np.float32), np.array([1.0000001, 2.1], np.float32)
+    )
     flags = np.array([[True], [False]]), np.array([True, False, True])
     for op in "LogicalAnd LogicalOr".split():
         add(op, op, *flags)
@@ -239,7 +241,15 @@ def conv(add):
     add("Conv2D_computed", "Conv2D", floats(2, 5, 6, 3), floats(3, 3, 3, 4), **plain)
     add("Conv2D_dilated", "Conv2D", floats(1, 9, 9, 2), floats(3, 3, 2, 3), fixed=(1,), dilations=[1, 2, 3, 1], **plain)
     add("Conv2D_groups", "Conv2D", floats(1, 5, 5, 4), floats(3, 3, 2, 6), fixed=(1,), **plain)
-    add("Conv2D_point", "Conv2D", floats(1, 5, 5, 4), floats(1, 1, 4, 6), fixed=(1,), strides=[1, 2, 2, 1], padding="SAME")
+    add(
+        "Conv2D_point",
+        "Conv2D",
+        floats(1, 5, 5, 4),
+        floats(1, 1, 4, 6),
+        fixed=(1,),
+        strides=[1, 2, 2, 1],
+        padding="SAME",
+    )
     add(
         "Conv2D_explicit",
         "Conv2D",
@@ -445,7 +455,16 @@ def slices(add):
         add(f"StridedSlice_{name}", "StridedSlice", x, *given, fixed=(1, 2, 3), **options)
     add("StridedSlice_free", "StridedSlice", x, i32(1), i32(-1), i32(1), fixed=(1, 2, 3), free=(0,))
     add("StridedSlice_computed", "StridedSlice", x, i32(1, -3), i32(3, -1), i32(1, 1), fixed=(3,))
-    add("StridedSlice_of_shape", "StridedSlice", i32(5, 6, 7), i32(1), i32(2), i32(1), fixed=(1, 2, 3), shrink_axis_mask=1)
+    add(
+        "StridedSlice_of_shape",
+        "StridedSlice",
+        i32(5, 6, 7),
+        i32(1),
+        i32(2),
+        i32(1),
+        fixed=(1, 2, 3),
+        shrink_axis_mask=1,
+    )
     add("StridedSlice_one_computed", "StridedSlice", x, i32(-2), i32(-1), i32(1), fixed=(3,), shrink_axis_mask=1)
     add("Split", "Split", np.int32(1), floats(2, 6), fixed=(0,), num_split=3)
     add("Split_free", "Split", np.int32(-1), floats(2, 6), fixed=(0,), free=(1,), num_split=2)
@@ -550,7 +569,12 @@ def images(add):
                     align_corners=align,
                     half_pixel_centers=half,
                 )
-    add("ResizeBilinear_u8", "ResizeBilinear", ints(1, 4, 4, 1, low=0, high=255, kind=np.uint8), np.array([8, 8], np.int32))
+    add(
+        "ResizeBilinear_u8",
+        "ResizeBilinear",
+        ints(1, 4, 4, 1, low=0, high=255, kind=np.uint8),
+        np.array([8, 8], np.int32),
+    )
     add("ResizeBilinear_computed", "ResizeBilinear", floats(1, 4, 4, 1), np.array([8, 3], np.int32))
     boxes = np.array([[0, 0, 1, 1], [0.2, 0.1, 0.7, 0.9], [-0.2, 0.3, 1.3, 0.8], [0.9, 0.9, 0.1, 0.2]], np.float32)
     which = np.array([0, 1, 1, 0], np.int32)
@@ -600,7 +624,14 @@ def quantize(add):
         for bits in (8, 4):
             for narrow in (False, True):
                 options = {"num_bits": bits, "narrow_range": narrow}
-                add(f"Args_{name}_{bits}_{narrow}", "FakeQuantWithMinMaxArgs", floats(20, low=-7, high=7), min=low, max=high, **options)
+                add(
+                    f"Args_{name}_{bits}_{narrow}",
+                    "FakeQuantWithMinMaxArgs",
+                    floats(20, low=-7, high=7),
+                    min=low,
+                    max=high,
+                    **options,
+                )
                 given = floats(20, low=-7, high=7), np.float32(low), np.float32(high)
                 add(f"Vars_{name}_{bits}_{narrow}", "FakeQuantWithMinMaxVars", *given, fixed=(1, 2), **options)
     lows, highs = np.array([-1, -2, 0], np.float32), np.array([1, 3, 4], np.float32)

@@ -113,5 +113,6 @@ def tract_formats() -> Sequence[Format]:
             "tract_tensorflow.graphdef.loader:TensorflowLoader",
             "SavedModels and frozen graphs of TensorFlow",
             entry="saved_model.pb",
+            signatures=((0, b"\n"),),
         ),
     ]

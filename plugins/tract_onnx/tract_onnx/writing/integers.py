@@ -34,7 +34,9 @@ def bytes_of(node: Spelling, slot: int) -> tuple[str, str, int] | None:
     count, kind = shape.volume, model.outlet_fact(values).datum_type
     if model.outlet_fact(zeros).datum_type is not kind or not isinstance(count, int) or count not in (1, shape[0]):
         return None
-    return node.name_of(values), node.reshaped(node.name_of(zeros), [count] if count != 1 else []), count
+    name = node.name_of(zeros)
+    is_number = not model.outlet_fact(zeros).rank
+    return node.name_of(values), name if is_number else node.reshaped(name, [count] if count != 1 else []), count
 
 
 def _constant_bytes(node: Spelling, value: np.ndarray) -> tuple[str, str, int] | None:

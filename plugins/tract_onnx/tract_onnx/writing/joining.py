@@ -14,9 +14,10 @@ from onnx import helper
 
 from tract_core.data import Constant
 from tract_core.dims import Dim
+from tract_core.frontend.order import ordered
 from tract_core.model.fact import TypedFact
 
-_FAMILIES: Final = ("activation", "axis", "fft", "norm", "product", "recurrent", "reduce")
+_FAMILIES: Final = ("activation", "axis", "fft", "norm", "product", "quantize", "recurrent", "reduce")
 """Modules `*_joins` of `tract_onnx.writing.ops`, one per family, each with its `JOINS`."""
 
 _MADE_ONCE: Final = ("Cast", "Concat", "Reshape", "Shape", "Squeeze", "Transpose", "Unsqueeze")
@@ -86,7 +87,7 @@ class Joining:
         done: list[onnx.NodeProto] = []
         for node in self._nodes:
             done += self._settled(node)
-        return needed(done, self.outputs)
+        return needed(in_order([node for node in done if self._is_there(node)]), self.outputs)
 
     def _settled(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
         """What becomes of a node: itself, or what it is joined to, again and again."""
@@ -286,6 +287,13 @@ def read_by(node: onnx.NodeProto) -> Iterator[str]:
             names |= dict.fromkeys(name for inner in attribute.g.node for name in read_by(inner))
             names |= dict.fromkeys(one.name for one in attribute.g.output)
     return iter(names)
+
+
+def in_order(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """The same nodes, each after those whose results it reads."""
+    makers = {name: index for index, node in enumerate(nodes) for name in node.output}
+    needs = [[makers[name] for name in read_by(node) if name in makers] for node in nodes]
+    return [nodes[index] for index in ordered(needs, lambda index: nodes[index].name)]
 
 
 def needed(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list[onnx.NodeProto]:

@@ -21,7 +21,8 @@ from tract_tensorflow.tflite.schema import SPARSE_INDICES
 
 def dense(table: Table, content: Array, kind: DatumType, shape: tuple[int, ...], limits: LoadLimits) -> Array:
     """The whole tensor. Raises CorruptModel when places do not fit the shape, RunError when that is too large."""
-    order, blocks = table.numbers("traversal_order").tolist(), table.numbers("block_map").tolist()
+    order: list[int] = table.numbers("traversal_order").tolist()
+    blocks: list[int] = table.numbers("block_map").tolist()
     levels: list[Table] = list(table.tables("dim_metadata"))
     rank = len(shape)
     if sorted(order) != list(range(len(levels))) or len(levels) != rank + len(blocks):

@@ -6,22 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from tract_core.data import DatumType
 from tract_core.dims import Dim
-from tract_core.model.graph import OutletId
-from tract_core.model.typed import TypedModel
-from tract_core.ops.axis import AddAxis
-from tract_core.ops.binary import Sub
-from tract_core.ops.cast import Cast
 from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.plugins.tables import Rows
+from tract_onnx.writing.integers import bytes_of
 from tract_onnx.writing.ops.spatial import as_it_was, attributes, channels_first
 from tract_onnx.writing.spelling import Spelling
 from tract_onnx.writing.table import ONNX_WRITE
 
 ROWS = Rows()
-
-BYTES = (DatumType.I8, DatumType.U8)
 
 
 @ROWS.row(ONNX_WRITE, Conv)
@@ -66,54 +59,11 @@ def bias_of(node: Spelling, channels: Dim) -> list[str]:
 
 def _centred(node: Spelling, x: str, kernel: str, told: dict[str, Any]) -> str | None:
     """ConvInteger, of bytes less their zero points"""
-    left, right = _bytes(node, 0), _bytes(node, 1)
+    left, right = bytes_of(node, 0), bytes_of(node, 1)
     if left is None or right is None or (x, kernel) != (node.input(0), node.input(1)) or left[2] != 1:
         return None
     made = node.add("ConvInteger", left[0], right[0], left[1], right[1], **told)
-    shape = [1, -1, *[1] * (node.fact().rank - 2)]
+    shape, bias = [1, -1, *[1] * (node.fact().rank - 2)], node.fact(2).constant
+    if bias is not None and not bias.any():
+        return made
     return node.add("Add", made, node.add("Reshape", node.input(2), node.ints(shape)))
-
-
-def _bytes(node: Spelling, slot: int) -> tuple[str, str, int] | None:
-    """The bytes, their zero point, and how many of these there are, of what is converted and moved."""
-    model, moved = node.model, node.node.inputs[slot]
-    maker, known = model.nodes[moved.node], model.outlet_fact(moved).constant
-    plain = _converted(model, moved)
-    if plain is None and known is not None:
-        return _constant_bytes(node, known)
-    if plain is not None:
-        return node.name_of(plain), node.constant(0, model.outlet_fact(plain).datum_type), 1
-    values = _converted(model, maker.inputs[0]) if isinstance(maker.op, Sub) else None
-    if values is None:
-        return None
-    shape, zeros = model.outlet_fact(maker.inputs[1]).shape, _before(model, maker.inputs[1])
-    count, kind = shape.volume, model.outlet_fact(values).datum_type
-    if model.outlet_fact(zeros).datum_type is not kind or not isinstance(count, int) or count not in (1, shape[0]):
-        return None
-    return node.name_of(values), node.reshaped(node.name_of(zeros), [count] if count != 1 else []), count
-
-
-def _constant_bytes(node: Spelling, value: np.ndarray) -> tuple[str, str, int] | None:
-    """Integers as bytes and a zero point, where they do not lie too far apart."""
-    low, high = int(value.min(initial=0)), int(value.max(initial=0))
-    if low >= -128 and high <= 127:
-        return node.constant(value.astype(np.int8)), node.constant(0, DatumType.I8), 1
-    if high - low > 255:
-        return None
-    return node.constant((value - low).astype(np.uint8)), node.constant(-low, DatumType.U8), 1
-
-
-def _converted(model: TypedModel, outlet: OutletId) -> OutletId | None:
-    """The bytes that a tensor is, or that become it."""
-    if model.outlet_fact(outlet).datum_type in BYTES:
-        return outlet
-    maker = model.nodes[outlet.node]
-    before = maker.inputs[0] if isinstance(maker.op, Cast) else None
-    return before if before is not None and model.outlet_fact(before).datum_type in BYTES else None
-
-
-def _before(model: TypedModel, outlet: OutletId) -> OutletId:
-    """What was there before it was converted, and got axes of size 1."""
-    while isinstance((maker := model.nodes[outlet.node]).op, (Cast, AddAxis)):
-        outlet = maker.inputs[0]
-    return outlet

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Final
 
 from tract_core.data import DatumType
 from tract_core.dims import Dim, is_one, product
@@ -11,12 +10,11 @@ from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.ops.einsum import EinSum
 from tract_core.plugins.tables import Rows
+from tract_onnx.writing.integers import BYTES, bytes_of
 from tract_onnx.writing.spelling import Spelling
 from tract_onnx.writing.table import ONNX_WRITE
 
 ROWS = Rows()
-
-_BYTES: Final = (DatumType.I8, DatumType.U8)
 
 
 @frozen
@@ -40,12 +38,18 @@ def einsum(op: EinSum, node: Spelling) -> str | None:
     roles = _roles(op, node)
     kinds = [node.fact(slot).datum_type for slot in range(len(op.axes.inputs))]
     if op.acc.is_integer():
-        if roles is not None and op.acc is DatumType.I32 and all(kind in _BYTES for kind in kinds):
-            return _product(op, node, roles, "MatMulInteger", node.inputs)
+        if roles is not None and op.acc is DatumType.I32:
+            left, right = bytes_of(node, 0), bytes_of(node, 1)
+            if left is not None and right is not None and left[2] == right[2] == 1:
+                zeros = [] if all(kind in BYTES for kind in kinds) else [left[1], right[1]]
+                pointwise = _pointwise(op, node, [left[0], right[0]], *zeros)
+                if pointwise is not None:
+                    return pointwise
+                return _product(op, node, roles, "MatMulInteger", [left[0], right[0]], *zeros)
         inputs = [node.cast(name, op.acc) for name in node.inputs]
     else:
         inputs = node.inputs
-    pointwise = _pointwise(op, node, inputs)
+    pointwise = _pointwise(op, node, inputs) if node.fact().datum_type.is_float() else None
     if pointwise is not None:
         return pointwise
     if roles is not None:
@@ -53,11 +57,15 @@ def einsum(op: EinSum, node: Spelling) -> str | None:
     return _general(op, node, inputs)
 
 
-def _pointwise(op: EinSum, node: Spelling, inputs: list[str]) -> str | None:
-    """Conv with a kernel of one place, of data whose channels are in front of places."""
+def _pointwise(op: EinSum, node: Spelling, inputs: list[str], *zeros: str) -> str | None:
+    """Conv with a kernel of one place, of data whose channels are in front of places; ConvInteger of bytes.
+
+    ``zeros``: the zero points of both, where they have any.
+    """
     out = op.axes.outputs[0]
-    if len(op.axes.inputs) != 2 or not node.fact().datum_type.is_float():
+    if len(op.axes.inputs) != 2:
         return None
+    op_type = "Conv" if node.fact().datum_type.is_float() else "ConvInteger"
     for slot, (term, data) in enumerate((op.axes.inputs, op.axes.inputs[::-1])):
         shape = node.fact(slot).shape
         own = [axis for axis, name in enumerate(term) if is_one(shape[axis]) and name not in data + out]
@@ -70,7 +78,9 @@ def _pointwise(op: EinSum, node: Spelling, inputs: list[str]) -> str | None:
             continue
         weights = node.transposed(node.without_axes(inputs[slot], own), order)
         places = list(range(2, len(data)))
-        return node.add("Conv", inputs[1 - slot], node.with_axes(weights, places), kernel_shape=[1] * len(places))
+        points = [zeros[1 - slot], zeros[slot]] if zeros else []
+        kernel_of = node.with_axes(weights, places)
+        return node.add(op_type, inputs[1 - slot], kernel_of, *points, kernel_shape=[1] * len(places))
     return None
 
 
@@ -141,14 +151,14 @@ def _roles(op: EinSum, node: Spelling) -> Roles | None:
     return roles if fits else None
 
 
-def _product(op: EinSum, node: Spelling, roles: Roles, op_type: str, inputs: list[str]) -> str:
+def _product(op: EinSum, node: Spelling, roles: Roles, op_type: str, inputs: list[str], *more: str) -> str:
     """A product of matrices, for which axes of one role are made one; those of the left stay if there is no batch."""
     a, b, out = *op.axes.inputs, op.axes.outputs[0]
     stays = not roles.batch and len(roles.left) > 1
     sides = (roles.left, roles.summed)
     left = _matrix(node, 0, inputs[0], roles.batch, sides, term=a, stays=stays)
     right = _matrix(node, 1, inputs[1], roles.batch, (roles.summed, roles.right), term=b)
-    made = node.add(op_type, left, right)
+    made = node.add(op_type, left, right, *more)
     sizes = op.sizes([node.fact(0), node.fact(1)])
     order = roles.batch + roles.left + roles.right
     if len(roles.right) != 1 or (len(roles.left) != 1 and not stays):
