@@ -160,6 +160,7 @@ index: $(VENV)/.test ## write down which rows our modules have, the table of a g
 	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_onnx.plugin tract_nnef.plugin tract_pulse.plugin tract_gguf.plugin tract_tensorflow.plugin tract_transformers.plugin tract_quantize.plugin tract_llvm.plugin tract_cpu.plugin tract_cuda.plugin tract_metal.plugin
 	$(BIN)/python -m tract_nnef.syntax.write_table
 	$(BIN)/python docs/generate_operators.py
+	$(BIN)/python docs/generate_tensorflow.py
 
 index-torch: $(VENV)/.test $(VENV)/.with-torch ## the same for PyTorch, and the table of its operators in docs/torch.md: minutes
 	$(BIN)/python -m tract_core.plugins.write_index tract_core.plugins.builtin tract_torch.plugin

@@ -37,13 +37,14 @@ def test_there_are_stubs() -> None:
     assert len(STUBS) >= 12
 
 
-def test_the_page_of_operators_is_what_the_tables_have() -> None:
-    spec = importlib.util.spec_from_file_location("generate_operators", DOCS / "generate_operators.py")
+@pytest.mark.parametrize("page", ["operators", "tensorflow"])
+def test_a_page_of_operators_is_what_the_tables_have(page: str) -> None:
+    spec = importlib.util.spec_from_file_location(f"generate_{page}", DOCS / f"generate_{page}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (DOCS / "operators.md").read_text() == module.page(), "run `python docs/generate_operators.py`"
+    assert (DOCS / f"{page}.md").read_text() == module.page(), f"run `python docs/generate_{page}.py`"
 
 
 def test_the_front_page_runs_a_model_in_three_lines() -> None:

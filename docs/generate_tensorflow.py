@@ -1,0 +1,71 @@
+"""Write the tables of operators in docs/tensorflow.md: ``python docs/generate_tensorflow.py``."""
+
+# ruff: noqa: T201 (a script prints)
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tract_core.plugins import default_registry
+from tract_tensorflow.graphdef.registry import TENSORFLOW
+from tract_tensorflow.tflite.options import OPERATORS
+from tract_tensorflow.tflite.registry import CUSTOM, QUANTIZED, TFLITE
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "tensorflow.md"
+BEGIN: Final = "<!-- From here on written by docs/generate_tensorflow.py: change that, and run it. -->"
+WITHOUT_MEANING: Final = frozenset({"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"})
+"""Names in the format that are no operators."""
+
+
+def says(function: Any) -> str:
+    """The first line of what a row says of itself."""
+    lines = (function.__doc__ or "").strip().splitlines()
+    return lines[0].replace("|", "\\|") if lines else ""
+
+
+def tflite() -> Iterator[str]:
+    """The table of TFLite's operators, those of the format first, and what is missing."""
+    rows = default_registry()[TFLITE]
+    known = [name for name in OPERATORS if rows.find(name) or rows.find(QUANTIZED + name)]
+    custom = sorted(name for name in rows.names() if name.startswith(CUSTOM))
+    yield "| operator | plain | quantised | what |"
+    yield "|---|---|---|---|"
+    for name in [*sorted(known), *custom]:
+        plain, quantised = rows.find(name), rows.find(QUANTIZED + name)
+        yield f"| {name} | {'x' if plain else ''} | {'x' if quantised else ''} | {says(plain or quantised)} |"
+    missing = sorted(set(OPERATORS) - set(known) - WITHOUT_MEANING)
+    yield ""
+    yield f"{len(known)} of {len(set(OPERATORS) - WITHOUT_MEANING)}, and {len(custom)} custom ones. Not known: {listed(missing)}."
+
+
+def tensorflow() -> Iterator[str]:
+    """The table of TensorFlow's operators."""
+    rows = default_registry()[TENSORFLOW]
+    yield "| operator | what |"
+    yield "|---|---|"
+    for name in sorted(rows.names()):
+        yield f"| {name} | {says(rows.find(name))} |"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names behind one another."""
+    return ", ".join(names) or "none"
+
+
+def page() -> str:
+    """The page: what stands in front of the marker stays."""
+    head = PAGE.read_text(encoding="utf-8").partition(BEGIN)[0]
+    parts = [BEGIN, "", *tflite(), "", "## Operators of TensorFlow", "", *tensorflow(), ""]
+    return head + "\n".join(parts)
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+    print(PAGE)
+
+
+if __name__ == "__main__":
+    main()
