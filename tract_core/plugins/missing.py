@@ -26,7 +26,12 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "tflite": ("tract-tensorflow",),
         "tensorflow": ("tract-tensorflow",),
     },
-    "partner": {"onnxruntime": ("tract-onnx",), "openvino": ("tract-onnx",), "torch": ("tract-torch",)},
+    "partner": {
+        "onnxruntime": ("tract-onnx",),
+        "openvino": ("tract-onnx",),
+        "tflite": ("tract-tensorflow",),
+        "torch": ("tract-torch",),
+    },
     "subcommand": {
         "cache": ("tract-llvm",),
         "chat": ("tract-transformers",),

@@ -81,6 +81,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     return {
         **dict.fromkeys(("reference", "cost", "axes"), operators),
         "elements": ["tract_tensorflow.llvm.fixed_point"],
+        "partners": ["tract_tensorflow.litert"],
         "tflite": [
             *(f"tract_tensorflow.tflite.ops.{family}" for family in _TFLITE),
             *(f"tract_tensorflow.tflite.quantized.{family}" for family in _QUANTIZED),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from tract_core.analysis.inference import InferenceModel, InferenceOp, Unknown
@@ -12,13 +12,11 @@ from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor, read_tensor
 from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.names import unique_names
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.op import TfliteOp
 from tract_tensorflow.tflite.options import MORE_OPTION_TABLES, OPTION_TABLES
 from tract_tensorflow.tflite.registry import CUSTOM, QUANTIZED
-
-MAX_NAME: Final = 4096
-"""Characters in the name of a tensor."""
 
 
 class GraphReader:
@@ -30,7 +28,7 @@ class GraphReader:
         self._model = model
         self.tensors = [read_tensor(index, one, file.limits) for index, one in enumerate(graph.tables("tensors"))]
         self._outlets: dict[int, OutletId] = {}
-        self._names = _unique_names(self.tensors)
+        self._names = unique_names([one.name for one in self.tensors])
         self.inputs: list[int] = graph.numbers("inputs").tolist()
         self.outputs: list[int] = graph.numbers("outputs").tolist()
         self._check_counts(len(self.inputs), len(self.outputs))
@@ -133,24 +131,3 @@ _CUSTOM_HINT: Final = "a plugin can bring it, as a row 'custom/NAME' of the tabl
 def fact_of(tensor: TfliteTensor) -> InferenceFact:
     """What the file says of an input. Raises Unsupported for one that is no tensor of elements."""
     return InferenceFact(tensor.kind, tensor.shape)
-
-
-def _unique_names(tensors: Sequence[TfliteTensor]) -> Mapping[int, str]:
-    """A name for each tensor, by its number: its own, with the number behind where it is empty or not the first."""
-    found: dict[int, str] = {}
-    taken: set[str] = {tensor.name for tensor in tensors}
-    seen: set[str] = set()
-    for tensor in tensors:
-        name = tensor.name
-        if len(name) > MAX_NAME:
-            raise LimitExceeded(
-                f"a name has {len(name)} characters, {MAX_NAME} are allowed", where=f"{name[:200]!r}..."
-            )
-        if not name or name in seen:
-            name = f"{name or 'tensor'}_{tensor.index}"
-            while name in taken:
-                name += "_"
-        seen.add(name)
-        taken.add(name)
-        found[tensor.index] = name
-    return found

@@ -5,8 +5,8 @@ A function takes the node and its surroundings, adds core operators, and returns
     @tflite_op(ROWS, "SOFTMAX")
     def softmax(node: TfliteNode, wire: Wiring) -> OutletId: ...
 
-A custom operator is named ``custom/NAME``. On quantised tensors, which hold integers that stand for numbers, an operator
-is another one, named ``quantized/NAME``: what only moves elements is offered as both.
+A custom operator is named ``custom/NAME``. On quantised tensors, which hold integers that stand for numbers, an
+operator is another one, named ``quantized/NAME``: what only moves elements is offered as both.
 """
 
 from __future__ import annotations
