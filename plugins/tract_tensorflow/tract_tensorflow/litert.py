@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,9 +34,9 @@ def run_in_litert(path: Path, inputs: Mapping[str, Array]) -> Mapping[str, Array
             experimental_op_resolver_type=home.OpResolverType.BUILTIN_REF,
             experimental_preserve_all_tensors=True,
         )
-        details = engine.get_tensor_details()
-        names = unique_names([one["name"] for one in sorted(details, key=lambda one: one["index"])])
-        wanted = {names[one["index"]]: one for one in engine.get_input_details()}
+        details: list[dict[str, Any]] = sorted(engine.get_tensor_details(), key=itemgetter("index"))
+        names = unique_names([one["name"] for one in details])
+        wanted: dict[str, dict[str, Any]] = {names[one["index"]]: one for one in engine.get_input_details()}
         missing = [name for name in wanted if name not in inputs]
         if missing:
             raise InputError(f"LiteRT wants the inputs {', '.join(missing)}, which have no value", where=str(path))
