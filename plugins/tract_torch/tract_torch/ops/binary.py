@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, pi
 from typing import Final
 
 from tract_core.data import DatumType
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
 from tract_core.ops import binary as core
-from tract_core.ops.elementwise import Atan, Recip, Rsqrt, Sqrt, Square
+from tract_core.ops.division_wiring import divided_down, is_above
+from tract_core.ops.elementwise import Recip, Rsqrt, Sqrt, Square
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.polar_wiring import is_negative, ranked, wire_atan2, wire_hypot, with_sign
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
-from tract_torch.ops.elementwise import computed_in, is_negative, times, towards_zero
+from tract_torch.ops.elementwise import computed_in, times, towards_zero
 from tract_torch.registry import ATEN, AtenFn, aten
 from tract_torch.wiring.call import Call
 
@@ -132,18 +133,6 @@ def divide_and_round(call: Call, wire: NodeWiring) -> OutletId | Wired:
     return a / b if mode == "trunc" else divided_down(a, b)
 
 
-def divided_down(a: Wired, b: Wired) -> Wired:
-    """The quotient of integers, rounded down: one less than towards 0 where something is left and it is negative."""
-    a, b = ranked(a, b)
-    quotient = a / b
-    return quotient - _is_above(a.op(core.Rem(), b), b).cast(a.dtype) if a.dtype.is_signed() else quotient
-
-
-def _is_above(rest: Wired, divisor: Wired) -> Wired:
-    """Whether a quotient that leaves ``rest`` is one more than rounded down."""
-    return rest.ne(0) & ((divisor < 0) ^ (rest < 0))
-
-
 def _floor_divided(a: Wired, b: Wired) -> Wired:
     """The quotient of floats rounded down, as PyTorch and Python do it: what is left is taken off first.
 
@@ -152,7 +141,7 @@ def _floor_divided(a: Wired, b: Wired) -> Wired:
     a, b = ranked(a, b)
     quotient = a / b
     rest = a.op(core.Rem(), b)
-    whole = (a - rest) / b - _is_above(rest, b).cast(a.dtype)
+    whole = (a - rest) / b - is_above(rest, b).cast(a.dtype)
     nothing = is_negative(quotient).where(a.like(-0.0), 0)
     found = whole.eq(0).where(nothing, whole.round_half_to_even())
     return b.eq(0).where(quotient, found)
@@ -200,18 +189,6 @@ def copysign(call: Call, wire: NodeWiring) -> Wired:
     return with_sign(abs(a), b)
 
 
-def with_sign(magnitude: Wired, x: Wired) -> Wired:
-    """A magnitude with the sign of ``x``."""
-    magnitude, x = ranked(magnitude, x)
-    return is_negative(x).where(-magnitude, magnitude)
-
-
-def ranked(*operands: Wired) -> list[Wired]:
-    """All of them at the highest rank among them, aligned at the last axis."""
-    wire = operands[0].wire
-    return [Wired(wire, x) for x in wire.ranks(*(operand.outlet for operand in operands))]
-
-
 def _floats(call: Call, wire: NodeWiring) -> Sequence[Wired]:
     """Both operands in the type in which floats are computed, with as many axes."""
     return ranked(*(Wired(wire, call.operand(name, wire, computed_in(call.kind))) for name in ("self", "other")))
@@ -223,31 +200,10 @@ def hypot(call: Call, wire: NodeWiring) -> Wired:
     return wire_hypot(*_floats(call, wire)).cast(call.kind)
 
 
-def wire_hypot(a: Wired, b: Wired) -> Wired:
-    """The root of the sum of both squares; the larger one is taken out, so that no square leaves the type."""
-    a, b = abs(a), abs(b)
-    most, least = a.maximum(b), a.minimum(b)
-    ratio = least / most.eq(0).where(1, most)
-    found = most * (1 + ratio.square()).sqrt()
-    return (a.eq(inf) | b.eq(inf)).where(inf, found)
-
-
 @aten(ROWS, "aten.atan2")
 def atan2(call: Call, wire: NodeWiring) -> Wired:
     """The angle of a point, whose second coordinate comes first"""
     return wire_atan2(*_floats(call, wire)).cast(call.kind)
-
-
-def wire_atan2(y: Wired, x: Wired) -> Wired:
-    """The angle of a point, between -pi and pi."""
-    high, wide = abs(y), abs(x)
-    most, least = high.maximum(wide), high.minimum(wide)
-    ratio = least / most.eq(0).where(1, most)
-    ratio = least.eq(inf).where(1, ratio)  # both are infinite
-    angle = ratio.op(Atan())
-    angle = (high > wide).where(pi / 2 - angle, angle)
-    angle = is_negative(x).where(pi - angle, angle)
-    return with_sign(angle, y)
 
 
 @aten(ROWS, "aten.fmax", "aten.fmin")

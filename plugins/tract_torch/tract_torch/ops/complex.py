@@ -18,12 +18,12 @@ from tract_core.ops import binary as core
 from tract_core.ops.elementwise import Cosh, IsInf, IsNan, Neg, Sinh
 from tract_core.ops.fft import ComplexToInnerDim, InnerDimToComplex
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.polar_wiring import ranked, wire_atan2, wire_hypot, with_sign
 from tract_core.ops.rounding import greatest
 from tract_core.ops.wired import Wired, outlet_of
 from tract_core.plugins.tables import Rows
 from tract_torch.ops import matmul
 from tract_torch.ops import reduce as reductions
-from tract_torch.ops.binary import ranked, wire_atan2, wire_hypot, with_sign
 from tract_torch.ops.cumsum import running
 from tract_torch.ops.elementwise import wire_expm1
 from tract_torch.registry import ATEN, AtenFn, aten

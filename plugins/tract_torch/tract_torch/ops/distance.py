@@ -10,9 +10,9 @@ from tract_core.dims import is_symbolic
 from tract_core.errors import Unsupported
 from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.polar_wiring import ranked
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
-from tract_torch.ops.binary import ranked
 from tract_torch.ops.reduce import norm_along
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call

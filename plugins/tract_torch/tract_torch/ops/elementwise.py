@@ -15,6 +15,7 @@ from tract_core.model.op import TypedOp
 from tract_core.ops import elementwise as core
 from tract_core.ops.binary import Max, Min
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.polar_wiring import is_negative
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_torch.registry import ATEN, AtenFn, aten
@@ -269,12 +270,6 @@ def signbit(call: Call, wire: NodeWiring) -> Wired:
     """Whether an element is negative, -0.0 too. Of what is not a number no sign is told"""
     x = call.tensor("self")
     return is_negative(x.cast(DatumType.U8) if x.dtype.is_bool() else x)
-
-
-def is_negative(x: Wired) -> Wired:
-    """Whether an element of numbers is negative, or -0.0."""
-    below = x < 0
-    return below | (x.reciprocal() < 0) if x.dtype.is_float() else below
 
 
 @composed("aten.angle")

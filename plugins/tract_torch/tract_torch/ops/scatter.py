@@ -13,6 +13,7 @@ from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Div, Eq, Mul
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.cumsum import CumSum
+from tract_core.ops.division_wiring import divided_down
 from tract_core.ops.extremes import highest, lowest
 from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
@@ -20,7 +21,6 @@ from tract_core.ops.scatter import Reduction, ScatterElements, ScatterNd
 from tract_core.ops.slice import Slice
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
-from tract_torch.ops.binary import divided_down
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
 from tract_torch.wiring.positions import by_axis, columns, common_shape, diagonal, in_one_place

@@ -14,10 +14,10 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.errors import Unsupported
 from tract_core.ops.node_wiring import NodeWiring
+from tract_core.ops.polar_wiring import is_negative
 from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_torch.ops.elementwise import is_negative
 from tract_torch.registry import aten
 from tract_torch.wiring.call import Call
 
