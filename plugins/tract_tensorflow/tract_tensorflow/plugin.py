@@ -9,7 +9,11 @@ from tract_core.plugins.descriptor import Format, Option
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_TFLITE: Final = ("conv",)
+_TFLITE: Final = (
+    "binary",
+    "conv",
+    "elementwise",
+)
 """Modules of `tract_tensorflow.tflite.ops`, one per family."""
 
 _QUANTIZED: Final = ("conv",)
