@@ -20,6 +20,7 @@ from tract_core.ops import wiring
 from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.expect import element
 from tract_core.ops.iff import Iff
+from tract_core.ops.slice import Slice
 from tract_core.plugins.keys import Array
 
 P = ParamSpec("P")
@@ -156,6 +157,13 @@ class NodeWiring:
     def number(self, x: OutletId) -> OutletId:
         """A tensor of one element, as one of no axes."""
         return self.reshape(x, ())
+
+    def element(self, x: OutletId, place: int) -> OutletId:
+        """One element of a list, with no axes."""
+        dims = self.dims(x)
+        if dims is not None:
+            return self.const(dims[place])
+        return self.squeeze(self.op(Slice(0, place, place + 1), x), [0])
 
     def i64(self, x: OutletId) -> OutletId:
         """An integer tensor with 64-bit elements, the type of sizes."""

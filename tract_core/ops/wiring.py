@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tract_core.data import Constant, DType
-from tract_core.dims import Dim, same_dim
+from tract_core.dims import Dim, exact_div, is_symbolic, same_dim
 from tract_core.errors import FactError
 from tract_core.model.conditions import may_be_of_shape, may_fit_into
 from tract_core.model.fact import TypedFact
@@ -33,6 +33,14 @@ def wire_one(model: TypedModel, name: str, op: TypedOp, *inputs: OutletId) -> Ou
 def fresh_size(model: TypedModel, name: str) -> Dim:
     """A symbol of its own, for a size that only a run can tell."""
     return model.symbols.new_symbol(name[-200:])
+
+
+def equal_part(size: Dim, count: int) -> Dim:
+    """One of ``count`` equal parts of a size. Raises FactError where it is known that they do not come out even."""
+    exact = exact_div(size, count) if count > 0 else None
+    if exact is None and (count < 1 or not is_symbolic(size)):
+        raise FactError(f"an axis of {size} elements cannot be cut into {count} equal parts")
+    return size // count if exact is None else exact
 
 
 def has_one_element(fact: TypedFact) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tract_core.dims import Dim, exact_div, is_symbolic, product
+from tract_core.dims import Dim, is_symbolic, product
 from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
+from tract_core.ops.wiring import equal_part
 from tract_core.ops.wiring_dyn import wire_dyn_reshape, wire_move_axes
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
@@ -100,7 +101,7 @@ def depth_to_space(node: OnnxNode, wire: Wiring) -> OutletId:
     x, block = wire.input(0), node.integer("blocksize")
     blocks_first = node.choice("mode", ("DCR", "CRD"), "DCR") == "DCR"
     batch, channels, height, width = _image(wire, x)
-    depth = _share(channels, block * block)
+    depth = equal_part(channels, block * block)
     parts = (block, block, depth) if blocks_first else (depth, block, block)
     split = wire.reshape(x, (batch, *parts, height, width))
     order = (0, 3, 4, 1, 5, 2) if blocks_first else (0, 1, 4, 2, 5, 3)
@@ -112,19 +113,11 @@ def space_to_depth(node: OnnxNode, wire: Wiring) -> OutletId:
     """Blocks of ``blocksize`` by ``blocksize`` places gathered into channels"""
     x, block = wire.input(0), node.integer("blocksize")
     batch, channels, height, width = _image(wire, x)
-    rows, columns = _share(height, block), _share(width, block)
+    rows, columns = equal_part(height, block), equal_part(width, block)
     split = wire.reshape(x, (batch, channels, rows, block, columns, block))
     blocks_first = node.choice("mode", ("DCR", "CRD"), "DCR") == "DCR"
     moved = wire.transpose(split, (0, 3, 5, 1, 2, 4) if blocks_first else (0, 1, 3, 5, 2, 4))
     return wire.reshape(moved, (batch, channels * block * block, rows, columns))
-
-
-def _share(size: Dim, count: int) -> Dim:
-    """One of ``count`` equal parts of a size. Raises FactError where it is known that they do not come out even."""
-    exact = exact_div(size, count) if count > 0 else None
-    if exact is None and (count < 1 or not is_symbolic(size)):
-        raise FactError(f"an axis of {size} elements cannot be cut into {count} equal parts")
-    return size // count if exact is None else exact
 
 
 def _image(wire: Wiring, x: OutletId) -> tuple[Dim, Dim, Dim, Dim]:

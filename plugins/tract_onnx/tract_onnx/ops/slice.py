@@ -11,7 +11,6 @@ from tract_core.errors import CorruptModel, FactError
 from tract_core.frontend.wiring import MAX_COUNT
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
-from tract_core.ops.axis import RmAxis
 from tract_core.ops.binary import Add, Lt, Max, Min, Sub
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.gather import Gather
@@ -57,8 +56,8 @@ def slice_10(node: OnnxNode, wire: Wiring) -> OutletId:
     elif axes is not None:
         x = wire.through(wire_move_axes, x, axes)
     for slot, axis in enumerate(places):
-        start, end = (_element(wire, bounds, slot) for bounds in (starts, ends))
-        x = _sliced(wire, x, axis, start=start, end=end, step=None if steps is None else _element(wire, steps, slot))
+        start, end = (wire.element(bounds, slot) for bounds in (starts, ends))
+        x = _sliced(wire, x, axis, start=start, end=end, step=None if steps is None else wire.element(steps, slot))
     return x if known is not None or axes is None else wire.through(wire_move_axes, x, axes, back=True)
 
 
@@ -128,14 +127,6 @@ def _with_computed_step(
     return wire.op(Gather(axis), x, wire.through(wire_range, inside(start, zero), inside(end, lowest), step))
 
 
-def _element(wire: Wiring, x: OutletId, place: int) -> OutletId:
-    """One element of a list, with no axes."""
-    dims = wire.dims(x)
-    if dims is not None:
-        return wire.const(dims[place])
-    return wire.op(RmAxis(0), wire.op(Slice(0, place, place + 1), x))
-
-
 @onnx_op(ROWS, "Split")
 def split_1(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """The sizes are an attribute, or an input"""
@@ -178,7 +169,7 @@ def _split_computed(node: OnnxNode, wire: Wiring, sizes: OutletId) -> Sequence[O
     outlets: list[OutletId] = []
     start = wire.const(0)
     for slot in range(count):
-        end = wire.op(Add(), start, _element(wire, sizes, slot))
+        end = wire.op(Add(), start, wire.element(sizes, slot))
         length = left if slot == count - 1 else wire.symbol("piece")
         outlets.append(wire.op(DynSlice(axis, length), x, start, end))
         start, left = end, left - length
