@@ -10,9 +10,22 @@ from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
 _TFLITE: Final = (
+    "axis",
     "binary",
+    "broadcast",
+    "concat",
     "conv",
     "elementwise",
+    "fill",
+    "gather",
+    "iff",
+    "one_hot",
+    "pad",
+    "range",
+    "scatter",
+    "shape",
+    "slice",
+    "tile",
 )
 """Modules of `tract_tensorflow.tflite.ops`, one per family."""
 

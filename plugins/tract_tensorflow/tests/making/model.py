@@ -59,6 +59,7 @@ class Op:
     table: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     custom: bytes = b""
+    version: int = 1
 
 
 @dataclass
@@ -118,7 +119,7 @@ def _operator(op: Op, codes: dict[str, int], listed: list[Any]) -> Any:
     if op.name not in codes:
         code = schema.OperatorCodeT()
         number = getattr(schema.BuiltinOperator, op.name, schema.BuiltinOperator.CUSTOM)
-        code.builtinCode, code.deprecatedBuiltinCode, code.version = number, min(number, 127), 1
+        code.builtinCode, code.deprecatedBuiltinCode, code.version = number, min(number, 127), op.version
         if number == schema.BuiltinOperator.CUSTOM:
             code.customCode = op.name.encode()
         codes[op.name] = len(listed)

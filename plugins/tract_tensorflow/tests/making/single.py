@@ -24,12 +24,15 @@ def single(
     opened: Collection[int] = (),
     scaled: bool = False,
     ranks: int | Sequence[int] = 1,
+    version: int = 1,
+    shape: tuple[int, ...] | None = None,
 ) -> tuple[bytes, list[Any]]:
     """The file, and what it is given.
 
     ``inputs``: arrays, or ``None`` for one left out; ``outputs``: types. ``fixed``: which inputs are constants,
     ``opened``: which have sizes that the file does not know. ``scaled``: whether integers of 8 and 16 bits stand for
-    numbers. ``ranks``: of the outputs.
+    numbers. ``ranks``: of the outputs. ``version``: of the operator, where 1 is not known any more. ``shape``: of the
+    outputs, where the kernel wants to find the right one.
     """
     kinds = [outputs] if isinstance(outputs, str) else list(outputs)
     tensors: list[Tensor] = []
@@ -45,12 +48,12 @@ def single(
             given.append(slot)
     results = range(len(tensors), len(tensors) + len(kinds))
     each = [ranks] * len(kinds) if isinstance(ranks, int) else ranks
-    tensors += [Tensor((1,) * rank, kind) for kind, rank in zip(kinds, each, strict=True)]
+    tensors += [Tensor(shape or (1,) * rank, kind) for kind, rank in zip(kinds, each, strict=True)]
     for tensor in tensors if scaled else ():
         if tensor.type in SCALED:
             tensor.scale, tensor.zero = SCALED[tensor.type]
     table, said = options or ("", {})
-    op = Op(name, places, list(results), table, said)
+    op = Op(name, places, list(results), table, said, version=version)
     content = file(Graph(tensors, [op], [places[slot] for slot in given], list(results)))
     return content, [np.asarray(inputs[slot]) for slot in given]
 
