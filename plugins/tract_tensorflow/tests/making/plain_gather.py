@@ -27,7 +27,14 @@ def gathers(draw: np.random.Generator) -> Iterator[Case]:
             places = draw.integers(0, 3, (2, 2, len(shape))).astype(np.int32)
             yield (f"GATHER_ND {kind}", *single("GATHER_ND", [given[0], places], kind, ranks=2))
     x = numbers(draw, "FLOAT32", (2, 3, 4, 5))
-    for axis, batch, shape in ((1, 0, (2, 2)), (-1, 0, ()), (1, 1, (2, 3)), (2, 1, (2, 2)), (3, 2, (2, 3, 2)), (3, 1, (2,))):
+    for axis, batch, shape in (
+        (1, 0, (2, 2)),
+        (-1, 0, ()),
+        (1, 1, (2, 3)),
+        (2, 1, (2, 2)),
+        (3, 2, (2, 3, 2)),
+        (3, 1, (2,)),
+    ):
         places = draw.integers(0, 3, shape).astype(np.int64)
         options = ("GatherOptions", {"axis": axis, "batchDims": batch})
         rank = 3 + len(shape) - batch

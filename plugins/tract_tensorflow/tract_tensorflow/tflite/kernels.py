@@ -13,7 +13,7 @@ from tract_tensorflow.tflite.wiring import Wiring
 def grouped_kernel(wire: Wiring) -> tuple[Conv, Wired]:
     """The convolution of CONV_2D, and its kernel (outputs, height, width, channels of a group). Raises FactError."""
     x, kernel = wire.tensor(0), wire.tensor(1)
-    _, height, width, per_group = _sizes(kernel)
+    _, height, width, per_group = known_sizes(kernel, 4)
     channels = x.shape[-1] if x.rank else 1
     if per_group < 1 or (isinstance(channels, int) and channels % per_group):
         raise FactError(f"{channels} channels cannot be cut into groups of {per_group}, which the kernel wants")
@@ -24,7 +24,7 @@ def grouped_kernel(wire: Wiring) -> tuple[Conv, Wired]:
 def depthwise_kernel(wire: Wiring) -> tuple[Conv, Wired]:
     """The convolution of DEPTHWISE_CONV_2D, and its kernel as (height, width, 1, outputs). Raises FactError."""
     x, kernel = wire.tensor(0), wire.tensor(1)
-    one, height, width, outputs = _sizes(kernel)
+    one, height, width, outputs = known_sizes(kernel, 4)
     channels = x.shape[-1] if x.rank else 1
     if one != 1 or is_symbolic(channels) or int(channels) < 1 or outputs % int(channels):
         raise FactError(f"a depthwise convolution of {x.fact} has the kernel {kernel.fact}")
@@ -32,8 +32,9 @@ def depthwise_kernel(wire: Wiring) -> tuple[Conv, Wired]:
     return Conv(pool_spec(wire.node, (height, width), dilated=True), KernelFormat.HWIO, int(channels)), turned
 
 
-def _sizes(kernel: Wired) -> tuple[int, ...]:
+def known_sizes(kernel: Wired, rank: int) -> tuple[int, ...]:
+    """The sizes of a kernel of so many axes. Raises FactError for another one."""
     shape = kernel.shape
-    if len(shape) != 4 or any(is_symbolic(size) for size in shape):
-        raise FactError(f"the kernel is {kernel.fact}, wanted four axes of known sizes")
+    if len(shape) != rank or any(is_symbolic(size) for size in shape):
+        raise FactError(f"the kernel is {kernel.fact}, wanted {rank} axes of known sizes")
     return tuple(int(size) for size in shape)

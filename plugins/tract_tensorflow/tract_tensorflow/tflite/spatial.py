@@ -15,9 +15,10 @@ def padding(node: TfliteNode) -> Padding:
 
 
 def pool_spec(node: TfliteNode, kernel: Sequence[int], *, dilated: bool = False) -> PoolSpec:
-    """The windows of an operator on images; ``dilated``: whether it says how far apart their elements are."""
-    strides = node.integer("stride_h", 0), node.integer("stride_w", 0)
-    dilations = (node.integer("dilation_h_factor", 1), node.integer("dilation_w_factor", 1)) if dilated else (1, 1)
+    """The windows of an operator on places; ``dilated``: whether it says how far apart their elements are."""
+    axes = "dhw"[-len(kernel) :]
+    strides = tuple(node.integer(f"stride_{axis}", 0) for axis in axes)
+    dilations = tuple(node.integer(f"dilation_{axis}_factor", 1) if dilated else 1 for axis in axes)
     for what, values in (("stride", strides), ("dilation", dilations), ("kernel", tuple(kernel))):
         if min(values) < 1:
             raise CorruptModel(f"a {what} is {list(values)}, wanted 1 or more")

@@ -1,14 +1,15 @@
-"""Convolutions of images: data (batch, height, width, channels)."""
+"""Convolutions of images and volumes: data (batch, height, width, channels), with the depth before the height."""
 
 from __future__ import annotations
 
-from tract_core.ops.conv import Conv
+from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite.activation import activated
-from tract_tensorflow.tflite.kernels import depthwise_kernel, grouped_kernel
+from tract_tensorflow.tflite.kernels import depthwise_kernel, grouped_kernel, known_sizes
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.registry import tflite_op
+from tract_tensorflow.tflite.spatial import pool_spec
 from tract_tensorflow.tflite.weights import float_weights
 from tract_tensorflow.tflite.wiring import Wiring
 
@@ -27,9 +28,17 @@ def depthwise_conv_2d(node: TfliteNode, wire: Wiring) -> Wired:
     return _convolved(wire, *depthwise_kernel(wire), 3)
 
 
+@tflite_op(ROWS, "CONV_3D")
+def conv_3d(node: TfliteNode, wire: Wiring) -> Wired:
+    """A kernel (depth, height, width, channels, outputs), and a bias"""
+    kernel = wire.tensor(1)
+    op = Conv(pool_spec(node, known_sizes(kernel, 5)[:3], dilated=True), KernelFormat.HWIO)
+    return _convolved(wire, op, kernel, 4)
+
+
 def _convolved(wire: Wiring, op: Conv, kernel: Wired, channel: int) -> Wired:
     """Data in floats. ``channel``: the axis of the scales in the file, where the kernel is in bytes."""
-    weights = float_weights(wire, 1, kernel, channel, op.kernel_format.o_axis(4))
+    weights = float_weights(wire, 1, kernel, channel, op.kernel_format.o_axis(kernel.rank))
     bias = wire.optional_tensor(2)
     start = weights.like(0).reshape(()) if bias is None else bias
     return activated(wire.tensor(0).op(op, weights, start), wire.node)

@@ -1,0 +1,59 @@
+"""Boxes that do not overlap much with better ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tract_core.data import DatumType
+from tract_core.errors import Unsupported
+from tract_core.model.graph import OutletId
+from tract_core.ops.gather import Gather
+from tract_core.ops.non_max_suppression import NonMaxSuppression
+from tract_core.ops.slice import Slice
+from tract_core.ops.wired import Wired
+from tract_core.plugins.tables import Rows
+from tract_tensorflow.tflite.node import TfliteNode
+from tract_tensorflow.tflite.registry import tflite_op
+from tract_tensorflow.tflite.wiring import Wiring
+
+ROWS = Rows()
+
+
+@tflite_op(ROWS, "NON_MAX_SUPPRESSION_V4")
+def non_max_suppression_v4(node: TfliteNode, wire: Wiring) -> Sequence[Wired]:
+    """The numbers of the boxes that are kept, then zeros up to the most that are wanted; and how many there are"""
+    kept = _kept(wire)
+    return _filled_up(wire, kept), _count(wire, kept)
+
+
+@tflite_op(ROWS, "NON_MAX_SUPPRESSION_V5")
+def non_max_suppression_v5(node: TfliteNode, wire: Wiring) -> Sequence[Wired]:
+    """The same, with their scores; a deviation that makes the scores of others smaller is not taken"""
+    sigma = wire.known(wire.input(5), "the deviation of NON_MAX_SUPPRESSION_V5")
+    if sigma.any():
+        raise Unsupported(f"NON_MAX_SUPPRESSION_V5 that makes scores smaller (a deviation of {float(sigma):g})")
+    kept = _kept(wire)
+    scores = wire.tensor(1).op(Gather(0), kept)
+    return _filled_up(wire, kept), _filled_up(wire, scores), _count(wire, kept)
+
+
+def _kept(wire: Wiring) -> Wired:
+    boxes, scores = wire.unsqueeze(wire.input(0), [0]), wire.unsqueeze(wire.input(1), [0, 1])
+    most = wire.i64(wire.number(wire.input(2)))
+    overlap, least = wire.number(wire.input(3)), wire.number(wire.input(4))
+    found = wire.op(NonMaxSuppression(False, wire.symbol("boxes")), boxes, scores, most, overlap, least)
+    return Wired(wire, found).part(1, 2, 3).squeeze([1]).cast(DatumType.I32)
+
+
+def _filled_up(wire: Wiring, kept: Wired) -> Wired:
+    """As many elements as are wanted at most, the last ones 0."""
+    known = wire.dims(wire.input(2))
+    if known is None:
+        raise Unsupported(f"the most boxes of {wire.node.op_type} must be known when the model is loaded")
+    zeros = kept.like(0).broadcast((known[0],))
+    return kept.concat([zeros], 0).op(Slice(0, 0, known[0]))
+
+
+def _count(wire: Wiring, kept: Wired) -> Wired:
+    count: OutletId = wire.const(kept.shape[0])
+    return Wired(wire, count).cast(DatumType.I32)
