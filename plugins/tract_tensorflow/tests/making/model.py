@@ -160,9 +160,7 @@ def computed(content: bytes, inputs: list[Any], runs: int = 1) -> list[list[Any]
     found = schema.ModelT.InitFromPackedBuf(content)
     try:
         is_ordinary = any(code.builtinCode in ORDINARY for code in found.operatorCodes)
-        engine = _ready(
-            content, inputs, kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if is_ordinary else kinds.BUILTIN_REF
-        )
+        engine = _ready(content, inputs, kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if is_ordinary else kinds.BUILTIN_REF)
     except ValueError as error:
         if "Didn't find op" not in str(error):
             raise

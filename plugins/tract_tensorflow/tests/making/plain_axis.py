@@ -137,21 +137,21 @@ def other_steps(draw: np.random.Generator) -> tuple[bytes, list[Any]]:
 
 def repeated(draw: np.random.Generator) -> Iterator[Case]:
     """TILE, FILL, ZEROS_LIKE, BROADCAST_TO, BROADCAST_ARGS, RANGE."""
-    for kind in "FLOAT32 INT32 INT64 UINT8 BOOL STRING".split():
+    for kind in ["FLOAT32", "INT32", "INT64", "UINT8", "BOOL", "STRING"]:
         x = numbers(draw, kind, (2, 3))
         yield (f"TILE {kind}", *single("TILE", [x, ints(2, 3)], kind, fixed={1}, ranks=2))
     yield ("TILE scaled", *single("TILE", [numbers(draw, "INT8", (3,)), ints(2)], "INT8", scaled=True, fixed={1}))
     x = numbers(draw, "FLOAT32", (2, 3))
     yield ("TILE given", *single("TILE", [x, ints(1, 2, kind="int64")], ranks=2))
     yield ("TILE open", *single("TILE", [x, ints(3, 1)], fixed={1}, opened={0}, ranks=2))
-    for kind in "FLOAT32 INT32 INT64 INT8 INT16 BOOL STRING".split():
+    for kind in ["FLOAT32", "INT32", "INT64", "INT8", "INT16", "BOOL", "STRING"]:
         value = numbers(draw, kind, (1,))[0]
         yield (f"FILL {kind}", *single("FILL", [ints(2, 3), value], kind, fixed={0}, ranks=2))
     yield ("FILL given", *single("FILL", [ints(3, 2, kind="int64"), np.float32(2.5)], ranks=2))
     yield ("FILL scaled", *single("FILL", [ints(3), np.int8(5)], "INT8", scaled=True, fixed={0}))
     for kind in ("FLOAT32", "INT32", "INT64"):
         yield (f"ZEROS_LIKE {kind}", *single("ZEROS_LIKE", [numbers(draw, kind, (2, 3))], kind, ranks=2, opened={0}))
-    for kind in "FLOAT32 INT32 INT8 BOOL".split():
+    for kind in ["FLOAT32", "INT32", "INT8", "BOOL"]:
         x = numbers(draw, kind, (3, 1))
         yield (f"BROADCAST_TO {kind}", *single("BROADCAST_TO", [x, ints(2, 3, 4)], kind, fixed={1}, ranks=3, version=2))
     given = [x, ints(2, 3, 1, kind="int64")]

@@ -19,7 +19,7 @@ def cases(draw: np.random.Generator) -> Iterator[Case]:
 
 def gathers(draw: np.random.Generator) -> Iterator[Case]:
     """GATHER, GATHER_ND, EMBEDDING_LOOKUP."""
-    for kind in "FLOAT32 INT32 INT64 INT16 INT8 UINT8 BOOL STRING".split():
+    for kind in ["FLOAT32", "INT32", "INT64", "INT16", "INT8", "UINT8", "BOOL", "STRING"]:
         shape = (5,) if kind == "STRING" else (5, 3)
         given = [numbers(draw, kind, shape), draw.integers(0, 5, (4,)).astype(np.int32)]
         yield (f"GATHER {kind}", *single("GATHER", given, kind, ("GatherOptions", {}), ranks=len(shape)))
@@ -60,7 +60,7 @@ def gathers(draw: np.random.Generator) -> Iterator[Case]:
 def scatters(draw: np.random.Generator) -> Iterator[Case]:
     """SCATTER_ND, SPARSE_TO_DENSE, ONE_HOT."""
     shape = np.array([4, 3], np.int32)
-    for kind in "FLOAT32 INT32 INT64 INT8 UINT8 BOOL".split():
+    for kind in ["FLOAT32", "INT32", "INT64", "INT8", "UINT8", "BOOL"]:
         places = np.array([[1], [3], [1]], np.int32)
         given = [places, numbers(draw, kind, (3, 3), 30), shape]
         yield (f"SCATTER_ND {kind}", *single("SCATTER_ND", given, kind, fixed={2}, ranks=2))
@@ -70,7 +70,7 @@ def scatters(draw: np.random.Generator) -> Iterator[Case]:
         "SCATTER_ND elements",
         *single("SCATTER_ND", [places, numbers(draw, "FLOAT32", (2,)), shape], fixed={0, 2}, ranks=2),
     )
-    for kind in "FLOAT32 INT32 INT64 INT8 UINT8".split():
+    for kind in ["FLOAT32", "INT32", "INT64", "INT8", "UINT8"]:
         for label, at, out in (
             ("one", np.array(2, np.int32), [5]),
             ("list", np.array([0, 3], np.int32), [5]),
@@ -83,7 +83,7 @@ def scatters(draw: np.random.Generator) -> Iterator[Case]:
             yield (name, *single("SPARSE_TO_DENSE", given, kind, options, fixed={1}, ranks=len(out)))
     given = [np.array([1, 2], np.int64), np.array([4], np.int64), np.float32(2), np.float32(-1)]
     yield ("SPARSE_TO_DENSE one value", *single("SPARSE_TO_DENSE", given, fixed={1, 2, 3}))
-    for kind in "FLOAT32 INT32 INT64 INT8 UINT8 BOOL".split():
+    for kind in ["FLOAT32", "INT32", "INT64", "INT8", "UINT8", "BOOL"]:
         places = np.array([[0, 2, 1], [3, -1, 7]], np.int32)
         values = [np.array(one, numbers(draw, kind, ()).dtype) for one in (1, 0)]
         given = [places, np.array(4, np.int32), *values]
@@ -99,7 +99,7 @@ def scatters(draw: np.random.Generator) -> Iterator[Case]:
 def chosen(draw: np.random.Generator) -> Iterator[Case]:
     """SELECT, SELECT_V2, WHERE."""
     truths = numbers(draw, "BOOL", (3, 4))
-    for kind in "FLOAT32 INT32 INT64 INT16 INT8 UINT8 BOOL".split():
+    for kind in ["FLOAT32", "INT32", "INT64", "INT16", "INT8", "UINT8", "BOOL"]:
         a, b = numbers(draw, kind, (3, 4)), numbers(draw, kind, (3, 4))
         yield (f"SELECT {kind}", *single("SELECT", [truths, a, b], kind, ranks=2))
         yield (f"SELECT_V2 {kind}", *single("SELECT_V2", [truths, a, b], kind, ranks=2))
@@ -109,7 +109,7 @@ def chosen(draw: np.random.Generator) -> Iterator[Case]:
     yield ("SELECT_V2 stretched", *single("SELECT_V2", [truths[:, :1], a[:1], b[0, 0]], ranks=2))
     a, b = numbers(draw, "INT8", (3, 4)), numbers(draw, "INT8", (3, 4))
     yield ("SELECT_V2 scaled", *single("SELECT_V2", [truths, a, b], "INT8", ranks=2, scaled=True))
-    for kind in "BOOL FLOAT32 INT32 INT64 INT8 UINT8 UINT32".split():
+    for kind in ["BOOL", "FLOAT32", "INT32", "INT64", "INT8", "UINT8", "UINT32"]:
         for shape in ((7,), (2, 3, 2)):
             x: Any = numbers(draw, kind, shape, 1)
             x = np.rint(x / 3) if kind == "FLOAT32" else x

@@ -31,7 +31,10 @@ def norms(draw: np.random.Generator) -> Iterator[Case]:
         x = numbers(draw, "FLOAT32", shape)
         more: Any = {"ranks": len(shape), "opened": {0} if len(shape) == 2 else ()}
         for beta in (1.0, 0.5):
-            yield (f"SOFTMAX {len(shape)} {beta}", *single("SOFTMAX", [x], options=("SoftmaxOptions", {"beta": beta}), **more))
+            yield (
+                f"SOFTMAX {len(shape)} {beta}",
+                *single("SOFTMAX", [x], options=("SoftmaxOptions", {"beta": beta}), **more),
+            )
         yield (f"LOG_SOFTMAX {len(shape)}", *single("LOG_SOFTMAX", [x], **more))
         if len(shape) > 1:
             options = ("L2NormOptions", {})
@@ -52,7 +55,9 @@ def pools(draw: np.random.Generator) -> Iterator[Case]:
     """By padding, windows, strides and what is fused."""
     x = numbers(draw, "FLOAT32", (2, 7, 6, 3))
     for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"):
-        for padding, (height, width, stride, activation) in product((0, 1), ((2, 3, 1, 0), (3, 2, 2, 1), (7, 6, 1, 3), (1, 1, 3, 2))):
+        for padding, (height, width, stride, activation) in product(
+            (0, 1), ((2, 3, 1, 0), (3, 2, 2, 1), (7, 6, 1, 3), (1, 1, 3, 2))
+        ):
             said = {
                 "padding": padding, "filterHeight": height, "filterWidth": width, "strideH": stride, "strideW": stride,
                 "fusedActivationFunction": activation,
@@ -75,7 +80,10 @@ def products(draw: np.random.Generator) -> Iterator[Case]:
             yield (label, *single("FULLY_CONNECTED", given, fixed={1, 2}, **more))
     x = numbers(draw, "FLOAT32", (3, 5))
     options = ("FullyConnectedOptions", {})
-    yield ("FULLY_CONNECTED open", *single("FULLY_CONNECTED", [x, weights, bias], options=options, fixed={1, 2}, opened={0}, ranks=2))
+    yield (
+        "FULLY_CONNECTED open",
+        *single("FULLY_CONNECTED", [x, weights, bias], options=options, fixed={1, 2}, opened={0}, ranks=2),
+    )
     yield ("FULLY_CONNECTED weights given", *single("FULLY_CONNECTED", [x, weights, bias], options=options, ranks=2))
     yield ("FULLY_CONNECTED two inputs", *single("FULLY_CONNECTED", [x, weights], options=options, ranks=2))
     for adj_x, adj_y in product((False, True), repeat=2):
@@ -134,7 +142,10 @@ def transposed(draw: np.random.Generator) -> Iterator[Case]:
         options = ("TransposeConvOptions", said)
         yield (label, *single("TRANSPOSE_CONV", given, options=options, fixed={0, 1}, ranks=4))
         more = ("TransposeConvOptions", {**said, "fusedActivationFunction": 1})
-        yield (f"{label} bias", *single("TRANSPOSE_CONV", [*given, bias], options=more, fixed={0, 1, 3}, ranks=4, version=4))
+        yield (
+            f"{label} bias",
+            *single("TRANSPOSE_CONV", [*given, bias], options=more, fixed={0, 1, 3}, ranks=4, version=4),
+        )
     yield ("TRANSPOSE_CONV computed", *computed(draw))
 
 

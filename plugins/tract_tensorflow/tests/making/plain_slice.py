@@ -25,7 +25,7 @@ def ints(values: Any, kind: str = "int32") -> Any:
 
 def slices(draw: np.random.Generator) -> Iterator[Case]:
     """SLICE."""
-    for kind in "FLOAT32 INT32 INT64 INT16 INT8 UINT8 BOOL STRING".split():
+    for kind in ["FLOAT32", "INT32", "INT64", "INT16", "INT8", "UINT8", "BOOL", "STRING"]:
         given = [numbers(draw, kind, (3, 4, 5)), ints([1, 0, 2]), ints([2, -1, 1])]
         yield (f"SLICE {kind}", *single("SLICE", given, kind, fixed={1, 2}, shape=(2, 4, 1)))
     x = numbers(draw, "FLOAT32", (3, 4, 5))
@@ -70,7 +70,7 @@ def strided(draw: np.random.Generator) -> Iterator[Case]:
         yield (f"{name} {label} open", *single(name, given, options=options, fixed={1, 2, 3}, opened={0}, ranks=rank))
         if label != "begin mask":  # of which LiteRT finds another size before it runs
             yield (f"{name} {label} given", *single(name, given, options=options, fixed={3}, ranks=rank))
-    for kind in "INT32 INT64 INT16 INT8 UINT8 BOOL STRING".split():
+    for kind in ["INT32", "INT64", "INT16", "INT8", "UINT8", "BOOL", "STRING"]:
         given = [numbers(draw, kind, (3, 4)), ints([0, 1]), ints([3, 4]), ints([2, 1])]
         yield (f"STRIDED_SLICE {kind}", *single("STRIDED_SLICE", given, kind, fixed={1, 2, 3}, ranks=2))
     given = [numbers(draw, "UINT8", (3, 4)), ints([0, 1]), ints([3, 4]), ints([2, 1])]
@@ -85,7 +85,7 @@ def strided(draw: np.random.Generator) -> Iterator[Case]:
 
 def pieces(draw: np.random.Generator) -> Iterator[Case]:
     """SPLIT, SPLIT_V, UNPACK."""
-    for kind in "FLOAT32 INT32 INT16 INT8 UINT8".split():
+    for kind in ["FLOAT32", "INT32", "INT16", "INT8", "UINT8"]:
         given = [np.array(1, np.int32), numbers(draw, kind, (2, 6, 3))]
         options: Any = ("SplitOptions", {"numSplits": 3})
         yield (f"SPLIT {kind}", *single("SPLIT", given, [kind] * 3, options, fixed={0}, ranks=3))
@@ -114,7 +114,7 @@ def pieces(draw: np.random.Generator) -> Iterator[Case]:
 def pads(draw: np.random.Generator) -> Iterator[Case]:
     """PAD, PADV2, MIRROR_PAD."""
     around = ints([[1, 0], [0, 2], [1, 1]])
-    for kind in "FLOAT32 INT32 INT64 INT8 UINT8 INT16".split():
+    for kind in ["FLOAT32", "INT32", "INT64", "INT8", "UINT8", "INT16"]:
         x = numbers(draw, kind, (2, 3, 4))
         if kind != "INT16":
             yield (f"PAD {kind}", *single("PAD", [x, around], kind, fixed={1}, ranks=3))
@@ -141,7 +141,7 @@ def pads(draw: np.random.Generator) -> Iterator[Case]:
 def updates(draw: np.random.Generator) -> Iterator[Case]:
     """DYNAMIC_UPDATE_SLICE."""
     name = "DYNAMIC_UPDATE_SLICE"
-    for kind in "FLOAT32 INT32 INT64 INT8 BOOL".split():
+    for kind in ["FLOAT32", "INT32", "INT64", "INT8", "BOOL"]:
         given = [numbers(draw, kind, (4, 5, 2)), numbers(draw, kind, (2, 3, 2)), ints([1, 2, 0])]
         yield (f"{name} {kind}", *single(name, given, kind, ranks=3))
     given = [numbers(draw, "FLOAT32", (4, 5)), numbers(draw, "FLOAT32", (2, 3)), ints([-1, 9])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tract_core.data import DatumType
 from tract_core.errors import Unsupported
+from tract_core.ops.fft import ComplexToInnerDim
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite.node import TfliteNode
@@ -16,8 +17,11 @@ ROWS = Rows()
 @quantized_op(ROWS, "CAST")
 @tflite_op(ROWS, "CAST")
 def cast(node: TfliteNode, wire: Wiring) -> Wired:
-    """In the type of the output; what integers stand for does not matter"""
-    return wire.tensor(0).cast(_kind(node))
+    """In the type of the output; what integers stand for does not matter, and imaginary parts are left out"""
+    x, kind = wire.tensor(0), _kind(node)
+    if x.dtype.is_complex() and not kind.is_complex():
+        x = x.op(ComplexToInnerDim())[..., 0]
+    return x.cast(kind)
 
 
 @tflite_op(ROWS, "DEQUANTIZE")

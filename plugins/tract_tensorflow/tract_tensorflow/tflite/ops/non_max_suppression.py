@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tract_core.data import DatumType
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
@@ -17,6 +19,9 @@ from tract_tensorflow.tflite.registry import tflite_op
 from tract_tensorflow.tflite.wiring import Wiring
 
 ROWS = Rows()
+
+_NEXT_SMALLER = float(np.nextafter(np.float32(1), np.float32(0)))
+"""Times this, a number of f32 is the one before it."""
 
 
 @tflite_op(ROWS, "NON_MAX_SUPPRESSION_V4")
@@ -40,7 +45,9 @@ def non_max_suppression_v5(node: TfliteNode, wire: Wiring) -> Sequence[Wired]:
 def _kept(wire: Wiring) -> Wired:
     boxes, scores = wire.unsqueeze(wire.input(0), [0]), wire.unsqueeze(wire.input(1), [0, 1])
     most = wire.i64(wire.number(wire.input(2)))
-    overlap, least = wire.number(wire.input(3)), wire.number(wire.input(4))
+    # TFLite drops a box whose share is as large as the limit, the core one whose share is larger.
+    overlap = (Wired(wire, wire.number(wire.input(3))) * _NEXT_SMALLER).outlet
+    least = wire.number(wire.input(4))
     found = wire.op(NonMaxSuppression(False, wire.symbol("boxes")), boxes, scores, most, overlap, least)
     return Wired(wire, found).part(1, 2, 3).squeeze([1]).cast(DatumType.I32)
 
