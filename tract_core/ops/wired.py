@@ -155,6 +155,8 @@ class Wired:
     __rtruediv__ = _reflected(binary.Div())
     __pow__ = _of_two(binary.Pow())
     __rpow__ = _reflected(binary.Pow())
+    __lshift__ = _of_two(binary.ShiftLeft())
+    __rshift__ = _of_two(binary.ShiftRight())  # of integers with a sign, towards minus infinity
     maximum = _of_two(binary.Max())
     minimum = _of_two(binary.Min())
     __neg__ = _of_one(elementwise.Neg())

@@ -49,7 +49,11 @@ _TFLITE: Final = (
 )
 """Modules of `tract_tensorflow.tflite.ops`, one per family."""
 
-_QUANTIZED: Final = ("conv",)
+_QUANTIZED: Final = (
+    "arithmetic",
+    "conv",
+    "functions",
+)
 """Modules of `tract_tensorflow.tflite.quantized`, one per family."""
 
 _TFLITE_ONLY: Final = ("fixed_point",)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.errors import Unsupported
+from tract_core.errors import CorruptModel, Unsupported
 from tract_core.ops.rounding import limits
 from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
@@ -30,6 +30,31 @@ def scaled(x: Wired, factors: Array, rounding: Rounding = Rounding.TWICE) -> Wir
     shaped = factors if factors.ndim else factors.reshape([1] * x.rank)
     multipliers, shifts = fixed_points(shaped.astype(np.float64))
     return x.op(FixedPointScale(rounding), x.operand(multipliers), x.operand(shifts))
+
+
+def fixed_product(x: Wired, multipliers: Wired, shifts: Wired, rounding: Rounding = Rounding.TWICE) -> Wired:
+    """Integers times multipliers and powers of two that a run computes, as i32; all stretch to a common shape."""
+    x, multipliers, shifts = map(x.with_outlet, x.wire.ranks(x.outlet, multipliers.outlet, shifts.outlet))
+    return x.op(FixedPointScale(rounding), multipliers, shifts)
+
+
+def shifted_right(x: Wired, bits: int) -> Wired:
+    """Integers of less than 31 digits, divided by a power of two, halves away from zero, as i32."""
+    if bits == 0:
+        return x
+    shape = [1] * x.rank
+    half, shift = np.full(shape, 2**30, np.int32), np.full(shape, -bits, np.int32)
+    return (x * 2).op(FixedPointScale(), x.operand(half), x.operand(shift))
+
+
+def require_same_steps(node: TfliteNode, count: int = 2) -> None:
+    """Let the first inputs have the scale and the zero point of the output. Raises CorruptModel."""
+    y = node.output_quantization()
+    for slot in range(count):
+        x = node.quantization(slot)
+        if (x.scale, x.zero) != (y.scale, y.zero):
+            found, wanted = f"{x.scale:g} and {x.zero}", f"{y.scale:g} and {y.zero}"
+            raise CorruptModel(f"input {slot} has scale and zero point {found}, the output has {wanted}")
 
 
 def stored(x: Wired, node: TfliteNode, slot: int = 0) -> Wired:
