@@ -52,7 +52,14 @@ _TFLITE: Final = (
 _QUANTIZED: Final = (
     "arithmetic",
     "conv",
+    "deconv",
     "functions",
+    "pool",
+    "product",
+    "quantize",
+    "reduce",
+    "resize",
+    "softmax",
 )
 """Modules of `tract_tensorflow.tflite.quantized`, one per family."""
 

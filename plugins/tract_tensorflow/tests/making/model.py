@@ -49,6 +49,14 @@ def const(data: Any, type: str | None = None, **more: Any) -> Tensor:  # noqa: A
     return Tensor(array.shape, kind, array, **more)
 
 
+def nibbles(data: Any, **more: Any) -> Tensor:
+    """A constant of integers of four bits: two in a byte, the first in the low half."""
+    array = np.asarray(data, np.int64)
+    flat = np.append(array.reshape(-1), np.zeros(array.size % 2, np.int64)) & 15
+    raw = (flat[::2] | (flat[1::2] << 4)).astype(np.uint8).tobytes()
+    return Tensor(array.shape, "INT4", array, raw=raw, **more)
+
+
 @dataclass
 class Op:
     """An operator. ``options``: the fields of its table of options, ``table`` that table's name."""
@@ -143,6 +151,13 @@ ORDINARY = {schema.BuiltinOperator.LOCAL_RESPONSE_NORMALIZATION}
 """Operators whose reference kernel leaves something out: here the last element of each window."""
 
 
+def _sums_signed(model: Any) -> bool:
+    """Whether it is SUM of i8 or i16, whose reference kernel reads memory that is not its own."""
+    kinds = (schema.TensorType.INT8, schema.TensorType.INT16)
+    sums = any(code.builtinCode == schema.BuiltinOperator.SUM for code in model.operatorCodes)
+    return sums and any(tensor.type in kinds for tensor in model.subgraphs[0].tensors)
+
+
 def _ready(content: bytes, inputs: list[Any], kernels: Any) -> Any:
     engine = interpreter.Interpreter(model_content=content, experimental_op_resolver_type=kernels)
     for detail, given in zip(engine.get_input_details(), inputs, strict=True):
@@ -159,7 +174,7 @@ def computed(content: bytes, inputs: list[Any], runs: int = 1) -> list[list[Any]
     kinds = interpreter.OpResolverType
     found = schema.ModelT.InitFromPackedBuf(content)
     try:
-        is_ordinary = any(code.builtinCode in ORDINARY for code in found.operatorCodes)
+        is_ordinary = any(code.builtinCode in ORDINARY for code in found.operatorCodes) or _sums_signed(found)
         engine = _ready(content, inputs, kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if is_ordinary else kinds.BUILTIN_REF)
     except ValueError as error:
         if "Didn't find op" not in str(error):

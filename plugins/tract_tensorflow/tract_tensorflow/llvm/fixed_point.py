@@ -17,10 +17,11 @@ ROWS = Rows()
 def fixed_point_scale(op: FixedPointScale, x: Value, multiplier: Value, shift: Value) -> Value:
     """In 64 bits, which hold the product."""
     convert = x.function.convert
-    if op.rounding is Rounding.SHORT:
-        wide, total = convert(multiplier, I64), 15 - convert(shift, I64)
-        reduced = where(wide < 0x7FFF0000, (wide + (1 << 15)) >> 16, wide.like(0x7FFF))
-        return convert((x * reduced + (wide.like(1) << (total - 1))) >> total, I32)
+    if op.rounding is not Rounding.TWICE:
+        wide, bits = convert(multiplier, I64), 31 - convert(shift, I64)
+        if op.rounding is Rounding.SHORT:
+            wide, bits = where(wide < 0x7FFF0000, (wide + (1 << 15)) >> 16, wide.like(0x7FFF)), bits - 16
+        return convert((convert(x, I64) * wide + (wide.like(1) << (bits - 1))) >> bits, I32)
     left, right = where(shift > 0, shift, shift.like(0)), where(shift < 0, 0 - shift, shift.like(0))
     return _divided(_doubled_high_half(x << left, multiplier), right)
 

@@ -1,6 +1,6 @@
 """Functions on integers with a fixed point that TFLite's kernels compute: of arrays, and of tensors of a model alike.
 
-A number is held as x * 2**31, or with some bits before the point as x * 2**(31 - bits), in 64 bits: these hold products.
+A number is held as x * 2**31, or with some bits before the point as x * 2**(31 - bits), in 64 bits, for products.
 
 Source: the approximations of gemmlowp, and the kernels of LiteRT that extend them.
 """
@@ -60,18 +60,19 @@ def bit_length(x: N) -> N:
 
 
 def reciprocal(x: N) -> tuple[N, N]:
-    """1 / x of a positive x of at most 31 digits, as a number between a half and 1, and the number of digits of x.
-
-    Three steps of Newton and Raphson, from the best line.
-    """
+    """1 / x of a positive x of at most 31 digits, as a number between a half and 1, and the number of digits of x."""
     digits = bit_length(x)
-    rest = (x << (32 - digits)) - 2**31
-    half = (rest + 2**31) >> 1
+    return one_over_one_plus((x << (32 - digits)) - 2**31), digits
+
+
+def one_over_one_plus(x: N) -> N:
+    """1 / (1 + x) for an x from 0 to 1: three steps of Newton and Raphson, from the best line."""
+    half = (x + 2**31) >> 1
     found = _times(half, -1010580540) + 1515870810
     for _ in range(3):
         error = 2**29 - product(half, found)
         found = found + product(found, error) * 4
-    return below_one(found * 2), digits
+    return below_one(found * 2)
 
 
 def inverse_square_root(x: N) -> tuple[N, N]:
@@ -87,6 +88,36 @@ def inverse_square_root(x: N) -> tuple[N, N]:
         cube = product(product(found, found), found) * 64
         found = (_times(found, 2**28 + 2**27) - product(half, cube)) * 8
     return _times(found, 1518500250), 11 - pairs
+
+
+def logarithm(x: N) -> N:
+    """The natural logarithm of an x of 1 or more with 12 bits before the point, with 5 bits before the point.
+
+    A power of two, of which the nearer one is taken, and a quotient of polynomials.
+    """
+    near, half = 1805811301, 1518500250
+    digits, lower = bit_length(x), _times(x, half)
+    lower_digits = bit_length(lower)
+    first = below_one(_times(x << (31 - digits), half) * 2)
+    second = below_one(x << (31 - lower_digits))
+    power = _greater(((digits - 20) << 25) + 2**23, ((lower_digits - 19) << 25) - 2**23)
+    r = _greater(first * -1, second * -1) * -1
+    middle, q = (r + (near + 1)) >> 1, (r - near) * 2
+    square = product(q, q)
+    above = product(q, r) + _times(product(q, square), 117049297)
+    below = product(middle, q + 1057819769 + _times(square, 127690142)) + _times(q, 638450708)
+    return (_times(power, 1488522236) + product(_away(above, 6), one_over_one_plus(below))) * 2
+
+
+def _greater(a: N, b: N) -> N:
+    """The greater one of two."""
+    distance = a - b
+    return a - distance * ((distance >> 63) * -1)
+
+
+def _away(x: N, bits: int) -> N:
+    """X / 2**bits, halves away from zero."""
+    return (x + 2 ** (bits - 1) + (x >> 63)) >> bits
 
 
 def exponential(x: Array) -> Array:

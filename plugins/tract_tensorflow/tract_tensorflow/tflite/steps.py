@@ -39,12 +39,8 @@ def fixed_product(x: Wired, multipliers: Wired, shifts: Wired, rounding: Roundin
 
 
 def shifted_right(x: Wired, bits: int) -> Wired:
-    """Integers of less than 31 digits, divided by a power of two, halves away from zero, as i32."""
-    if bits == 0:
-        return x
-    shape = [1] * x.rank
-    half, shift = np.full(shape, 2**30, np.int32), np.full(shape, -bits, np.int32)
-    return (x * 2).op(FixedPointScale(), x.operand(half), x.operand(shift))
+    """Integers of i32 with a bit to spare, divided by a power of two, halves away from zero."""
+    return (x + 2 ** (bits - 1) + (x >> 31)) >> bits if bits else x
 
 
 def require_same_steps(node: TfliteNode, count: int = 2) -> None:

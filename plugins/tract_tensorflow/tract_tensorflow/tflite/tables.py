@@ -18,6 +18,7 @@ from tract_core.ops.quantize import LookupTable
 from tract_core.ops.rounding import limits
 from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
+from tract_tensorflow.tflite.gemmlowp import times_factor
 from tract_tensorflow.tflite.quantization import Quantization
 
 OnIntegers = Callable[[Array], Array]
@@ -89,3 +90,8 @@ def between(entries: Array, values: Array) -> Array:
     """What lies between the entries of such a table, halves up."""
     place, rest = 256 + (values >> 7), values & 0x7F
     return entries[place] + (((entries[place + 1] - entries[place]) * rest + 64) >> 7)
+
+
+def requantized(x: Quantization, y: Quantization) -> OnIntegers:
+    """Integers in the steps of another tensor, with a fixed point."""
+    return lambda values: times_factor(values - x.zero, x.scale / y.scale) + y.zero

@@ -25,13 +25,17 @@ def float_weights(wire: Wiring, slot: int, weights: Wired, axis: int, to: int) -
     return weights.op(DequantizeLinear(kind, to), weights.operand(scales), weights.operand(zeros))
 
 
-def factors_along(node: TfliteNode, axis: int, rank: int, to: int) -> Array:
+def factors_along(
+    node: TfliteNode, axis: int, rank: int, to: int, slots: tuple[int, int] = (0, 1), *, in_f32: bool = False
+) -> Array:
     """Steps of data times steps of weights in steps of the output, in f64: one, or one for each place of an axis.
 
-    ``axis``: that of the weights' scales; the result has ``rank`` axes, and varies along ``to``.
+    ``axis``: that of the weights' scales; the result has ``rank`` axes, and varies along ``to``. ``slots``: where data
+    and weights are. ``in_f32``: whether the product of the first two is rounded to f32.
     """
-    data, weights, output = node.quantization(0), node.quantization(1), node.output_quantization()
+    data, weights, output = node.quantization(slots[0]), node.quantization(slots[1]), node.output_quantization()
     if weights.scales.size > 1 and weights.axis != axis:
         raise CorruptModel(f"the scales of weights lie along axis {weights.axis}, wanted {axis}")
-    factors = data.scale * weights.scales.astype(np.float64) / output.scale
+    products = data.scale * weights.scales.astype(np.float64)
+    factors = (products.astype(np.float32).astype(np.float64) if in_f32 else products) / output.scale
     return factors.reshape([-1 if place == to else 1 for place in range(rank)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -29,17 +29,26 @@ ROWS = Rows()
 class Rounding(Enum):
     """How often a product is rounded.
 
-    TWICE: the high half of twice the product, halves up, and then what is shifted out, halves away from zero. SHORT:
-    of wide sums; the multiplier is cut to 16 bits, and the product rounded once, halves up.
+    TWICE: the high half of twice the product, halves up, and then what is shifted out, halves away from zero. ONCE: all
+    that is shifted out, halves up. SHORT: of wide sums; as ONCE, with a multiplier that is cut to 16 bits.
     """
 
     TWICE = "twice"
+    ONCE = "once"
     SHORT = "short"
+
+
+_TAKES: Final = {
+    Rounding.TWICE: (DatumType.I32,),
+    Rounding.ONCE: (DatumType.I32, DatumType.I64),
+    Rounding.SHORT: (DatumType.I64,),
+}
+"""The types of what is rounded."""
 
 
 @frozen
 class FixedPointScale(TypedOp):
-    """x * multiplier * 2**(shift - 31), as i32. Inputs: x, in i32, or i64 for short rounding; multiplier, shift: i32.
+    """x * multiplier * 2**(shift - 31), as i32. Inputs: x, in i32, or i64 (not rounded twice); multiplier, shift: i32.
 
     Multipliers are 0 or from 2**30 on, shifts from -31 to 30; all inputs have one rank, and stretch. What does not fit
     in 32 bits on the way is cut off, as it is there.
@@ -52,10 +61,10 @@ class FixedPointScale(TypedOp):
         """The common shape, in i32. Raises FactError for other types, ranks or sizes that differ."""
         x, multiplier, shift = arity(self, inputs, 3)
         same_rank(self, inputs)
-        wanted = DatumType.I64 if self.rounding is Rounding.SHORT else DatumType.I32
-        kinds = x.datum_type, multiplier.datum_type, shift.datum_type
-        if kinds != (wanted, DatumType.I32, DatumType.I32):
-            raise FactError(f"FixedPointScale wants {wanted.short}, i32 and i32, found {x}, {multiplier} and {shift}")
+        takes, others = _TAKES[self.rounding], (multiplier.datum_type, shift.datum_type)
+        if x.datum_type not in takes or others != (DatumType.I32, DatumType.I32):
+            wanted = " or ".join(kind.short for kind in takes)
+            raise FactError(f"FixedPointScale wants {wanted}, i32 and i32, found {x}, {multiplier} and {shift}")
         return (TypedFact(DatumType.I32, broadcast_shapes(self, [one.shape for one in inputs])),)
 
 
@@ -63,7 +72,9 @@ class FixedPointScale(TypedOp):
 def reference(op: FixedPointScale, x: Array, multiplier: Array, shift: Array) -> Array:
     """Integer arithmetic on 64 bits."""
     if op.rounding is Rounding.SHORT:
-        return _short(x, multiplier, shift)
+        return _once(x, _cut(multiplier), 15 - shift.astype(np.int64))
+    if op.rounding is Rounding.ONCE:
+        return _once(x, multiplier.astype(np.int64), 31 - shift.astype(np.int64))
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     return divided_by_power(doubled_high_half(np.left_shift(x, left), multiplier), right)
 
@@ -82,10 +93,14 @@ def divided_by_power(x: Array, exponent: Array) -> Array:
     return ((wide >> exponent) + ((wide & mask) > threshold)).astype(np.int32)
 
 
-def _short(x: Array, multiplier: Array, shift: Array) -> Array:
-    reduced = np.where(multiplier < 0x7FFF0000, (multiplier.astype(np.int64) + (1 << 15)) >> 16, 0x7FFF)
-    total = 15 - shift.astype(np.int64)
-    return ((x * reduced + (np.int64(1) << (total - 1))) >> total).astype(np.int32)
+def _cut(multiplier: Array) -> Array:
+    """To 16 bits, halves up, in 64 bits."""
+    return np.where(multiplier < 0x7FFF0000, (multiplier.astype(np.int64) + (1 << 15)) >> 16, 0x7FFF)
+
+
+def _once(x: Array, multiplier: Array, bits: Array) -> Array:
+    """X * multiplier / 2**bits, halves up."""
+    return ((x * multiplier + (np.int64(1) << (bits - 1))) >> bits).astype(np.int32)
 
 
 @ROWS.row(COST, FixedPointScale)

@@ -40,7 +40,8 @@ def depthwise_conv_2d(node: TfliteNode, wire: Wiring) -> Wired:
 def _convolved(wire: Wiring, op: Conv, kernel: Wired, channel: int) -> Wired:
     """Exact sums of integers, in the steps of the output. ``channel``: the axis of the kernel's scales in the file."""
     sums = _integer_sums(wire, op, kernel)
-    factors = factors_along(wire.node, channel, sums.rank, sums.rank - 1)
+    is_old = wire.tensor(0).dtype is DatumType.U8
+    factors = factors_along(wire.node, channel, sums.rank, sums.rank - 1, in_f32=is_old)
     rounding = Rounding.SHORT if sums.dtype is DatumType.I64 else Rounding.TWICE
     return stored(scaled(sums, factors, rounding), wire.node)
 
