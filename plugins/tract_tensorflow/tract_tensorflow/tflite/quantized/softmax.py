@@ -92,7 +92,8 @@ def _softmax_of_words(node: TfliteNode, wire: Wiring) -> Wired:
     powers = interpolated(np.float64(10 / 65535), 2**15 - 1, scale, 0, np.exp)
     inverses = interpolated(np.float64(1 / 65535), -(2**15), scale, 0, lambda x: 1 / (1 + x))
     x = wire.tensor(0).cast(DatumType.I32)
-    below = fixed_product(x - x.max([x.rank - 1]), *map(x.like, fixed_point(factor)))
+    multiplier, shift = map(x.like, fixed_point(factor))
+    below = fixed_product(x - x.max([x.rank - 1]), multiplier, shift)
     places = (below + (2**15 - 1)).maximum(-(2**15)).cast(DatumType.I16)
     found = by_table(places, lambda values: between(powers, values), DatumType.I32)
     total = found.sum([x.rank - 1]).cast(DatumType.I64)
@@ -117,7 +118,8 @@ def log_softmax(node: TfliteNode, wire: Wiring) -> Wired:
     total = _exponentials(wire, scale)[1]
     whole = logarithm(total.sum([total.rank - 1]).cast(DatumType.I64)).cast(DatumType.I32)
     multiplier, shift = fixed_point(factor)
-    least = fixed_product(whole + -(2**31), *map(whole.like, fixed_point(2.0 ** (31 - shift) / multiplier)))
+    back, back_shift = map(whole.like, fixed_point(2.0 ** (31 - shift) / multiplier))
+    least = fixed_product(whole + -(2**31), back, back_shift)
     steps = _looked_up(below, times_factor(-np.arange(256), factor))
     found = shifted_right(steps - whole, 31 - _BEFORE_POINT - 4) + 127
     near = -below.cast(DatumType.I32) > least.maximum(_least_step(factor) - 1)
