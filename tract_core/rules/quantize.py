@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from tract_core.ops.elementwise import ElementWise
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, QScale, QuantizeLinear, Scale
 from tract_core.plugins.keys import DECLUTTER
 from tract_core.plugins.tables import Rows
-from tract_core.rules.pattern import uniform, uniform_operand
+from tract_core.rules.pattern import produced_by, uniform
 
 ROWS = Rows()
 
@@ -30,17 +31,21 @@ LONGEST: Final = 32
 
 @rewrites(QuantizeLinear)
 def table_of_bytes(model: TypedModel, node: TypedNode, op: QuantizeLinear) -> ModelPatch | None:
-    """QuantizeLinear(f(DequantizeLinear(x))) of bytes, f element by element -> LookupTable(x), or x itself"""
+    """QuantizeLinear(f(DequantizeLinear(x))) of bytes, f element by element -> LookupTable(x), or x itself
+
+    x may be read in several ways, also through tables: a SiLU whose sigmoid is rounded to bytes is one table.
+    """
     if op.to not in _BYTES or not _is_scalar(model, node):
         return None
-    row = _row(model, node)
-    if row is None or model.outlet_fact(row[-1].inputs[0]).datum_type not in _BYTES:
-        return None
-    source = row[-1].inputs[0]
-    table = _table(model, row, model.outlet_fact(source).datum_type.numpy)
-    if table is None:
+    nodes = _from_bytes(model, node)
+    source = None if nodes is None else _source(model, nodes)
+    if source is None:
         return None
     every = np.arange(256, dtype=np.uint8)
+    bytes_of_source = Constant(every.view(model.outlet_fact(source).datum_type.numpy))
+    table = _entries(model, OutletId(node.id), {source: bytes_of_source})
+    if table is None:
+        return None
     if model.outlet_fact(source).datum_type is op.to and np.array_equal(table.array.view(np.uint8), every):
         return ModelPatch.shunt_one(model, node, source)
     return ModelPatch.replace_op(model, node, LookupTable(table), [source])
@@ -51,44 +56,72 @@ def _is_scalar(model: TypedModel, node: TypedNode) -> bool:
     return all(fact.rank == 0 and isinstance(fact.value, Constant) for fact in model.input_facts(node)[1:])
 
 
-def _row(model: TypedModel, last: TypedNode) -> list[TypedNode] | None:
-    """From ``last`` back to a dequantisation, operators on single elements only."""
-    row = [last]
-    for _ in range(LONGEST):
-        slot = _varying(model, row[-1])
-        if slot is None:
-            return None
-        before = model.nodes[row[-1].inputs[slot].node]
-        row.append(before)
-        if isinstance(before.op, DequantizeLinear):
-            return row if _is_scalar(model, before) else None
-        if not isinstance(before.op, (ElementWise, Binary)) or model.single_reader(OutletId(before.id)) is None:
-            return None
-    return None
+def _from_bytes(model: TypedModel, last: TypedNode) -> Mapping[int, TypedNode] | None:
+    """From ``last`` back to what dequantises bytes, by ids: operators on single elements that nothing else reads."""
+    found, pending = {last.id: last}, [last]
+    while pending:
+        node = pending.pop()
+        for slot in _varying(model, node):
+            before = model.nodes[node.inputs[slot].node]
+            if before.id in found:
+                continue
+            if not isinstance(before.op, (ElementWise, Binary, DequantizeLinear)) or len(found) > LONGEST:
+                return None
+            found[before.id] = before
+            if not isinstance(before.op, DequantizeLinear):
+                pending.append(before)
+    ends = [node for node in found.values() if isinstance(node.op, DequantizeLinear)]
+    inner = [node for node in found.values() if node is not last and node not in ends]
+    are_bytes = all(_is_scalar(model, one) and model.outlet_fact(one.inputs[0]).datum_type in _BYTES for one in ends)
+    return found if ends and are_bytes and all(_is_read_within(model, one, found) for one in inner) else None
 
 
-def _varying(model: TypedModel, node: TypedNode) -> int | None:
-    """The input that is not a number; ``None`` when the others are more than numbers."""
+def _is_read_within(model: TypedModel, node: TypedNode, nodes: Mapping[int, TypedNode]) -> bool:
+    """Whether only these nodes read what one of them makes."""
+    outlet = OutletId(node.id)
+    return outlet not in model.outputs and all(one.node in nodes for one in model.outlet(outlet).successors)
+
+
+def _varying(model: TypedModel, node: TypedNode) -> list[int]:
+    """The inputs that are no numbers."""
     if not isinstance(node.op, Binary):
-        return 0
-    found = uniform_operand(model, node)
-    if found is None or model.outlet_fact(node.inputs[found[0]]).shape != node.outputs[0].fact.shape:
+        return [0]
+    return [slot for slot, outlet in enumerate(node.inputs) if uniform(model, outlet) is None]
+
+
+def _source(model: TypedModel, nodes: Mapping[int, TypedNode]) -> OutletId | None:
+    """The one tensor of bytes that all is made of: what is dequantised, or what tables make that of."""
+    read = {node.inputs[0] for node in nodes.values() if isinstance(node.op, DequantizeLinear)}
+    if len(read) > 1:
+        read = {_before_tables(model, outlet) for outlet in read}
+    return read.pop() if len(read) == 1 else None
+
+
+def _before_tables(model: TypedModel, outlet: OutletId) -> OutletId:
+    while (before := produced_by(model, outlet, LookupTable)) is not None:
+        outlet = before.inputs[0]
+    return outlet
+
+
+def _entries(model: TypedModel, outlet: OutletId, made: dict[OutletId, Constant | None]) -> Constant | None:
+    """What is made of every byte, in the order of their bits; ``None`` where elements meet others than their own.
+
+    ``made``: of tensors, at first of the bytes alone.
+    """
+    if outlet in made:
+        return made[outlet]
+    made[outlet] = None
+    if model.outlet_fact(outlet).shape != model.outlet_fact(next(iter(made))).shape:
         return None
-    return found[0]
-
-
-def _table(model: TypedModel, row: list[TypedNode], kind: np.dtype[np.generic]) -> Constant | None:
-    """What the row makes of every byte, in the order of their bits."""
-    held = Constant(np.arange(256, dtype=np.uint8).view(kind))
-    for node in reversed(row):
-        inputs = [_as_vector(model, outlet, node.op) for outlet in node.inputs]
-        inputs[_varying(model, node) or 0] = held
-        known = [one for one in inputs if one is not None]
-        result = evaluate_values(model.registry, node.op, known) if len(known) == len(inputs) else None
-        if not isinstance(result, Constant):
-            return None
-        held = result
-    return held if held.array.shape == (256,) else None
+    node = model.nodes[outlet.node]
+    inputs = [_as_vector(model, one, node.op) for one in node.inputs]
+    for slot in _varying(model, node):
+        inputs[slot] = _entries(model, node.inputs[slot], made)
+    known = [one for one in inputs if one is not None]
+    result = evaluate_values(model.registry, node.op, known) if len(known) == len(inputs) else None
+    if isinstance(result, Constant) and result.array.shape == (256,):
+        made[outlet] = result
+    return made[outlet]
 
 
 def _as_vector(model: TypedModel, outlet: OutletId, op: TypedOp) -> Constant | None:

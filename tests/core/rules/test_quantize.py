@@ -56,6 +56,56 @@ def test_the_table_holds_what_numpy_computes() -> None:
     np.testing.assert_array_equal(op.table.array, wanted)
 
 
+def _gated(kind: DatumType, *, read_elsewhere: bool = False, other: bool = False) -> TypedModel:
+    """x times its sigmoid, which is rounded to bytes itself; or times that of another tensor."""
+    model, inputs = sources(f"B,128,{kind.short}", f"B,128,{kind.short}")
+    x = [
+        wire_one(model, f"dq{count}", DequantizeLinear(DatumType.F32), one, *_parameters(model, 0.05, 3, kind))
+        for count, one in enumerate(inputs)
+    ]
+    gate = wire_one(model, "gate", Sigmoid(), x[int(other)])
+    steps = _parameters(model, 1 / 255, 0, DatumType.U8)
+    stored = wire_one(model, "stored", QuantizeLinear(DatumType.U8), gate, *steps)
+    product = wire_one(
+        model, "y", Mul(), x[0], wire_one(model, "open", DequantizeLinear(DatumType.F32), stored, *steps)
+    )
+    out = wire_one(model, "out", QuantizeLinear(DatumType.U8), product, *_parameters(model, 0.03, 9, DatumType.U8))
+    model.set_outputs([out, product] if read_elsewhere else [out])
+    return model
+
+
+@pytest.mark.parametrize("kind", [DatumType.U8, DatumType.I8])
+def test_what_is_made_of_one_byte_on_two_ways_is_one_table(kind: DatumType) -> None:
+    simple = checked_declutter(_gated(kind), inputs=[EVERY.view(kind.numpy), EVERY.view(kind.numpy)])
+    assert operators(simple) == ["LookupTable"]
+    op = simple.node_by_name("out").op
+    assert isinstance(op, LookupTable)
+    real = (np.arange(256, dtype=np.uint8).view(kind.numpy).astype(np.float64) - 3) * np.float32(0.05)
+    gate = np.rint(255 / (1 + np.exp(-real))) / 255
+    np.testing.assert_allclose(op.table.array, np.clip(real * gate / 0.03 + 9, 0, 255), atol=0.501)
+
+
+@pytest.mark.parametrize("options", [{"read_elsewhere": True}, {"other": True}], ids=str)
+def test_what_others_read_or_are_part_of_is_no_table(options: dict[str, bool]) -> None:
+    """The sigmoid is one; its product with what it is not made of, or what others read as numbers, is none."""
+    model = _gated(DatumType.U8, **options)
+    simple = checked_declutter(model, inputs=[EVERY, EVERY[:, ::-1].copy()])
+    assert "Mul" in operators(simple)
+    assert operators(simple).count("LookupTable") == 1
+
+
+def test_a_tensor_that_is_doubled_again_and_again_is_looked_at_once() -> None:
+    """Twenty sums of a tensor with itself are two to the power of twenty ways to the byte."""
+    model, (x,) = sources("B,128,u8")
+    y = wire_one(model, "dq", DequantizeLinear(DatumType.F32), x, *_parameters(model, 2.0**-20, 3, DatumType.U8))
+    for count in range(20):
+        y = wire_one(model, f"op{count}", Mul() if count % 7 == 6 else Add(), y, y)
+    model.set_outputs(
+        [wire_one(model, "out", QuantizeLinear(DatumType.U8), y, *_parameters(model, 1, 0, DatumType.U8))]
+    )
+    assert operators(checked_declutter(model, inputs=[EVERY])) == ["LookupTable"]
+
+
 def test_there_and_back_is_nothing() -> None:
     simple = checked_declutter(_around(DatumType.U8, DatumType.U8, []), inputs=[EVERY])
     assert operators(simple) == ["Identity"]
