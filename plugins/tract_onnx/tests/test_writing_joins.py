@@ -240,6 +240,52 @@ def test_depth_and_space(mode: str, shape: tuple[int, ...]) -> None:
     check(file_of(nodes, wide, [2, 3, 4, 6], {}), wide, {"SpaceToDepth": 1})
 
 
+NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+
+
+def repeating(scales: tuple[int, ...], shape: list[Any], x: np.ndarray) -> onnx.ModelProto:
+    resize = helper.make_node("Resize", ["x", "", "s"], ["y"], **NEAREST)
+    return file_of([resize], x, shape, {"s": np.array(scales, np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("scales", "kinds"),
+    [
+        ((1, 1, 2, 2), {"Resize": 1}),
+        ((1, 1, 1, 3), {"Resize": 1}),
+        ((1, 1, 5, 2), {"Resize": 1}),
+        ((1, 1, 3, 1), {"Unsqueeze": 1, "Expand": 1, "Reshape": 1}),  # rows are copied whole
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_elements_that_are_repeated(scales: tuple[int, ...], kinds: dict[str, int], size: int) -> None:
+    x = numbers(2, 3, 4, size)
+    file = repeating(scales, [2, 3, 4, size], x)
+    if size > 1:
+        check(file, x, kinds)
+    np.testing.assert_array_equal(outputs(joined(file), x)[0], x.repeat(scales[2], 2).repeat(scales[3], 3))
+
+
+def test_elements_that_are_repeated_in_images_of_any_size() -> None:
+    x = numbers(1, 3, 4, 7)
+    check(repeating((1, 1, 2, 2), ["B", 3, "H", "W"], x), x, {"Resize": 1})
+
+
+@pytest.mark.parametrize(
+    ("axis", "wide", "shape"),
+    [
+        (2, [2, 3, 2, 4], [2, 6, 4]),  # rows of another axis
+        (2, [2, 3, 2, 4], [2, 3, 8]),  # the whole row once more, not each element
+        (3, [2, 3, 4, 2], [2, 4, 6]),
+    ],
+)
+def test_elements_that_are_repeated_elsewhere_stay(axis: int, wide: list[int], shape: list[int]) -> None:
+    x = numbers(2, 3, 4)
+    held = {"a": np.array([axis]), "w": np.array(wide), "s": np.array(shape)}
+    nodes = [node("Unsqueeze", "x a", "u"), node("Expand", "u w", "e"), node("Reshape", "e s", "y")]
+    check(file_of(nodes, x, [2, 3, 4], held), x, {"Unsqueeze": 1, "Expand": 1, "Reshape": 1})
+
+
 def test_slices_of_all_of_an_axis_are_one_split() -> None:
     nodes = [
         node("Split", "x sizes", "a b c", axis=1),

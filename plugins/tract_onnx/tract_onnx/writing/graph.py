@@ -249,6 +249,10 @@ class GraphWriter:
             seen = maker.input[0]
         return self._sizes.told(seen)
 
+    def equal(self, a: Dim, b: Dim) -> bool:
+        """Whether two sizes are certainly the same."""
+        return bool(self.model.known.same(a, b))
+
     def sizes(self, dims: Sequence[Dim]) -> str:
         """Sizes as one tensor. Raises Unwritable."""
         return self._sizes.vector(dims)

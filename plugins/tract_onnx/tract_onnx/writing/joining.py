@@ -17,7 +17,7 @@ from tract_core.dims import Dim
 from tract_core.frontend.order import ordered
 from tract_core.model.fact import TypedFact
 
-_FAMILIES: Final = ("activation", "axis", "fft", "norm", "product", "quantize", "recurrent", "reduce")
+_FAMILIES: Final = ("activation", "axis", "fft", "norm", "product", "quantize", "recurrent", "reduce", "resize")
 """Modules `*_joins` of `tract_onnx.writing.ops`, one per family, each with its `JOINS`."""
 
 _MADE_ONCE: Final = ("Cast", "Concat", "Reshape", "Shape", "Squeeze", "Transpose", "Unsqueeze")
@@ -59,6 +59,10 @@ class GraphWritten(Protocol):
 
     def size(self, name: str) -> Dim | None:
         """The size that a tensor is."""
+        ...
+
+    def equal(self, a: Dim, b: Dim) -> bool:
+        """Whether two sizes are certainly the same."""
         ...
 
     def free(self, wanted: str) -> str:
@@ -246,6 +250,10 @@ class Site:
     def size(self, name: str) -> Dim | None:
         """The size that a tensor is."""
         return self._joining.graph.size(name)
+
+    def equal(self, a: Dim, b: Dim) -> bool:
+        """Whether two sizes are certainly the same."""
+        return self._joining.graph.equal(a, b)
 
     def constant(self, array: np.ndarray[Any, Any]) -> str:
         """A tensor that is there. Returns its name."""
