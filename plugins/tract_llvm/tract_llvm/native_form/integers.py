@@ -28,6 +28,7 @@ from tract_core.model.rewriter import rewrites
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.axis import AddAxis, AxisOp, RmAxis
 from tract_core.ops.binary import Add, Binary, Mul, Sub
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.conv import Conv
 from tract_core.ops.downsample import Downsample
@@ -160,9 +161,9 @@ def _spread(array: Array, along: Sequence[int]) -> Array:
     return array.reshape(along if array.size > 1 else [1] * len(along))
 
 
-@rewrites(AxisOp, Downsample, MaxPool, Slice)
+@rewrites(AxisOp, Downsample, MaxPool, MultiBroadcastTo, Slice)
 def moved_integers(model: TypedModel, node: TypedNode, op: TypedOp) -> ModelPatch | None:
-    """Downsample(DequantizeLinear(x)) -> DequantizeLinear(Downsample(x)), and so for what else only picks elements"""
+    """Downsample(DequantizeLinear(x)) -> DequantizeLinear(Downsample(x)), and so for what else moves elements alone"""
     steps, before = steps_of(model, node.inputs[0]), produced_by(model, node.inputs[0], DequantizeLinear)
     if before is None or steps is None or len(node.inputs) != 1:
         return None
