@@ -22,7 +22,7 @@ from onnx import helper
 
 from tract_core.data import Constant
 from tract_core.model.fact import TypedFact
-from tract_onnx.writing.tables import Spelled, function_of
+from tract_onnx.writing.tables import STEP, Spelled, function_of
 
 Array = np.ndarray[Any, Any]
 
@@ -41,6 +41,10 @@ class Tensors(Protocol):
     @property
     def held(self) -> dict[str, Constant]:
         """They, by name."""
+        ...
+
+    def hold(self, value: Constant, where: str = "") -> str:
+        """Hold one more, for a node of that name; equal small ones are one. Returns its name."""
         ...
 
     def hold_as(self, wanted: str, value: Constant) -> str:
@@ -179,12 +183,23 @@ class Quantized:
             helper.make_node(spelled.operator, [numbers], [found], name=found),
         ]
         before[1].attribute.extend(helper.make_attribute(name, value) for name, value in spelled.attributes.items())
+        if spelled.rounded:
+            before += self._rounded(node.name, found)
         if spelled.times_input:
             product = self._tensors.free(f"{node.name}.product")
-            before.append(helper.make_node("Mul", [numbers, found], [product], name=product))
+            before.append(helper.make_node("Mul", [numbers, before[-1].output[0]], [product], name=product))
         self._before[node.name] = before
         given = [before[-1].output[0], *reader.input[1:]]
         return helper.make_node("QuantizeLinear", given, [*node.output], name=node.name)
+
+    def _rounded(self, name: str, gate: str) -> list[onnx.NodeProto]:
+        """Numbers from 0 to 1, rounded to bytes."""
+        stored, numbers = (self._tensors.free(f"{name}.gate.{label}") for label in ("quantized", "dequantized"))
+        parameters = [self._tensors.hold(Constant(one), name) for one in (np.array(STEP), np.zeros((), np.uint8))]
+        return [
+            helper.make_node("QuantizeLinear", [gate, *parameters], [stored], name=stored),
+            helper.make_node("DequantizeLinear", [stored, *parameters], [numbers], name=numbers),
+        ]
 
     # --- biases ---
 

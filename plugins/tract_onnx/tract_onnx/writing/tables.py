@@ -12,20 +12,34 @@ from tract_core.frozen import frozen
 Array = np.ndarray[Any, Any]
 
 
+STEP: Final = np.float32(1 / 255)
+"""One of as many as a byte has, from 0 to 1."""
+
+
 @frozen
 class Spelled:
     """A function as a node of ONNX: ``operator`` with its ``attributes``.
 
-    ``times_input``: whether what it gives is then multiplied by what it was given.
+    ``times_input``: whether what it gives is then multiplied by what it was given; ``rounded``: whether it is rounded
+    to bytes before, in 255 steps from 0 to 1.
     """
 
     operator: str
     attributes: Mapping[str, float]
     times_input: bool = False
+    rounded: bool = False
+
+
+_HALF_WAY: Final = 0.5 + 2.0**-10
+"""So far a step may be from the number that is rounded: where that lies half way between two, engines differ."""
 
 
 def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
+
+
+def _rounded(x: Array) -> Array:
+    return np.rint(x.astype(np.float32) / STEP) * STEP
 
 
 def _leaky(slope: float) -> Callable[[Array], Array]:
@@ -34,6 +48,7 @@ def _leaky(slope: float) -> Callable[[Array], Array]:
 
 _FUNCTIONS: Final[Sequence[tuple[Spelled, Callable[[Array], Array]]]] = (
     (Spelled("Sigmoid", {}), _sigmoid),
+    (Spelled("Sigmoid", {}, times_input=True, rounded=True), lambda x: x * _rounded(_sigmoid(x))),
     (Spelled("Sigmoid", {}, times_input=True), lambda x: x * _sigmoid(x)),
     (Spelled("Tanh", {}), np.tanh),
     (Spelled("HardSwish", {}), lambda x: x * np.clip(x / 6 + 0.5, 0, 1)),
@@ -52,7 +67,7 @@ def function_of(table: Array, given: Array, made: tuple[Array, Array]) -> Spelle
     ends = np.iinfo(table.dtype)
     for spelled, function in _FUNCTIONS:
         with np.errstate(over="ignore"):
-            steps = np.rint(function(given).astype(np.float32) / scale)
-        if np.array_equal(np.clip(steps + int(zero), ends.min, ends.max), table):
+            steps = function(given).astype(np.float32) / scale + int(zero)
+        if (np.abs(np.clip(steps, ends.min, ends.max) - table) <= _HALF_WAY).all():
             return spelled
     return None
