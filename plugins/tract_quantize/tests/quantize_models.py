@@ -93,6 +93,54 @@ def depthwise() -> bytes:
     return made(nodes, weights, {"x": ["B", 6, "H", "W"]}, {"y": ["B", 6, "h", "w"]})
 
 
+def detector() -> bytes:
+    """SiLU, parts that are concatenated, and a tensor that is made finer and concatenated with another one."""
+    weights = {
+        "w0": drawn(8, 3, 3, 3),
+        "b0": drawn(8),
+        "w1": drawn(4, 4, 3, 3, seed=1),
+        "b1": drawn(4, seed=1),
+        "w2": drawn(6, 12, 1, 1, seed=2, scale=2),
+        "b2": drawn(6, seed=2),
+        "w3": drawn(6, 6, 3, 3, seed=3, scale=2),
+        "b3": drawn(6, seed=3),
+        "w4": drawn(5, 12, 1, 1, seed=4),
+        "b4": drawn(5, seed=4),
+        "halves": np.array([4, 4], np.int64),
+        "double": np.array([1, 1, 2, 2], np.float32),
+    }
+    same = {"pads": [1, 1, 1, 1]}
+    nodes = [
+        NODE("Conv", ["x", "w0", "b0"], ["c0"], **same),
+        *silu("c0", "s0"),
+        NODE("Split", ["s0", "halves"], ["left", "right"], axis=1),
+        NODE("Conv", ["right", "w1", "b1"], ["c1"], **same),
+        *silu("c1", "s1"),
+        NODE("Add", ["right", "s1"], ["sum"]),
+        NODE("Concat", ["left", "right", "sum"], ["all"], axis=1),
+        NODE("Conv", ["all", "w2", "b2"], ["c2"]),
+        *silu("c2", "s2"),
+        NODE("Conv", ["s2", "w3", "b3"], ["c3"], strides=[2, 2], **same),
+        *silu("c3", "s3"),
+        NODE(
+            "Resize",
+            ["s3", "", "double"],
+            ["fine"],
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        ),
+        NODE("Concat", ["fine", "s2"], ["both"], axis=1),
+        NODE("Conv", ["both", "w4", "b4"], ["y"]),
+    ]
+    return made(nodes, weights, {"x": ["B", 3, "H", "W"]}, {"y": ["B", 5, "h", "w"]})
+
+
+def silu(given: str, result: str) -> list[Any]:
+    """A number times its sigmoid."""
+    return [NODE("Sigmoid", [given], [f"{result}.gate"]), NODE("Mul", [given, f"{result}.gate"], [result])]
+
+
 def sound() -> bytes:
     """Convolutions along one axis of any length."""
     weights = {"w0": drawn(8, 1, 9), "b0": drawn(8), "w1": drawn(8, 8, 3, seed=1)}
@@ -141,13 +189,14 @@ def two_inputs() -> bytes:
 
 
 BUILDERS: Mapping[str, Callable[[], bytes]] = {
-    one.__name__: one for one in (mlp, residual, depthwise, sound, attention, shared, two_inputs)
+    one.__name__: one for one in (mlp, residual, depthwise, detector, sound, attention, shared, two_inputs)
 }
 
 SHAPES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "mlp": {"x": (16, 24)},
     "residual": {"x": (4, 3, 8, 8)},
     "depthwise": {"x": (2, 6, 9, 7)},
+    "detector": {"x": (2, 3, 10, 8)},
     "sound": {"x": (3, 1, 101)},
     "attention": {"x": (2, 11, 32)},
     "shared": {"x": (7, 48)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import numpy as np
 import onnx
@@ -11,14 +12,16 @@ import pytest
 from quantize_models import BUILDERS, turns
 from tract_quantize import Calibration, QuantizeStatic, QuantizeWeights, Range, calibrate
 from tract_quantize.samples import ListedSamples
+from tract_quantize.whole import with_whole_products
 
 import tract_core as tract
 from tract_core.errors import TransformError
 from tract_core.limits import LoadLimits
 from tract_core.model.source import TypedSource
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import EinSum
-from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
+from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
 
 
 def samples(name: str) -> ListedSamples:
@@ -148,6 +151,57 @@ class TestStatic:
         assert all(isinstance(model.nodes[one.node].op, DequantizeLinear) for one in add.inputs)
         (reader,) = (model.nodes[one.node] for one in add.outputs[0].successors)
         assert isinstance(reader.op, QuantizeLinear)
+
+    def test_what_is_concatenated_is_one_product_of_bytes(self, network) -> None:
+        model = quantized(network, "detector").typed
+        products = [node for node in model.live_nodes() if isinstance(node.op, (Conv, EinSum))]
+        assert len(products) == 6  # the first one is cut in two, as a split is behind it
+        joined = [node for node in model.live_nodes() if isinstance(node.op, TypedConcat)]
+        assert [len(node.inputs) for node in joined] == [3, 2]
+        for node in joined:
+            assert all(isinstance(model.nodes[one.node].op, DequantizeLinear) for one in node.inputs)
+            assert model.single_reader(node.outlets()[0]).op.name == "QuantizeLinear"
+
+    def test_a_function_between_two_products_is_a_table(self, network) -> None:
+        model = quantized(network, "detector").typed
+        found = [node.op.table.array for node in model.live_nodes() if isinstance(node.op, LookupTable)]
+        assert len(found) == 5  # that of the convolution that was cut too
+        assert "Silu" not in ops(quantized(network, "detector"))
+
+    def test_the_sigmoid_of_a_silu_is_rounded_to_bytes(self, network) -> None:
+        model = network("detector")
+        found = calibrate(model, samples("detector")).ranges
+        model.transform(QuantizeStatic(calibrate(model, samples("detector"))))
+        table = model.typed.node_by_name("s1.quantized").op.table.array
+        (low, high), (first, last) = [(min(one.low, 0), max(one.high, 0)) for one in (found["c1"], found["s1"])]
+        numbers = (np.arange(256) - np.rint(-low / (high - low) * 255)) * (high - low) / 255
+        gate = np.rint(255 / (1 + np.exp(-numbers))) / 255
+        steps = numbers * gate / (last - first) * 255 + np.rint(-first / (last - first) * 255)
+        np.testing.assert_allclose(table, np.clip(steps, 0, 255), atol=0.501)
+
+    def test_engines_compute_all_of_it_in_integers(self, network, tmp_path) -> None:
+        quantized(network, "detector").save(tmp_path / "written.onnx")
+        options = ort.SessionOptions()
+        options.optimized_model_filepath, options.log_severity_level = str(tmp_path / "made.onnx"), 3
+        ort.InferenceSession(str(tmp_path / "written.onnx"), options, providers=["CPUExecutionProvider"])
+        made = Counter(node.op_type for node in onnx.load(tmp_path / "made.onnx").graph.node)
+        assert {name: made[name] for name in ("QLinearConv", "QLinearConcat", "QLinearSigmoid", "QLinearAdd")} == {
+            "QLinearConv": 5,  # the last one gives numbers
+            "QLinearConcat": 2,
+            "QLinearSigmoid": 5,
+            "QLinearAdd": 1,
+        }
+        assert made["Resize"] == 1
+        assert not {"Sigmoid", "Expand", "Gather", "Concat"} & {*made}
+
+    def test_what_is_laid_side_by_side_is_calibrated_by_names_that_stay(self, network) -> None:
+        model = network("detector").typed
+        whole = with_whole_products(model)
+        assert with_whole_products(whole) is whole
+        again = [node.name for node in with_whole_products(model.clone()).live_nodes()]
+        assert [node.name for node in whole.live_nodes()] == again
+        other = network("residual").typed
+        assert with_whole_products(other) is other
 
     def test_attention_keeps_softmax_and_its_products_in_floats(self, network) -> None:
         model = quantized(network, "attention").typed

@@ -37,10 +37,10 @@ class NodeLoss:
 
 
 def losses_of(
-    model: TypedModel, rounding: Rounding, samples: Samples, prepare: Prepare | None = None, say: Say = print_nothing
+    rounding: Rounding, samples: Samples, prepare: Prepare | None = None, say: Say = print_nothing
 ) -> list[NodeLoss]:
     """The losses of all products that ``rounding`` is about, the largest first."""
-    twins = _Twins(model, rounding)
+    twins = _Twins(rounding)
     observed = twins.observed()
     if not twins.products:
         return []
@@ -62,9 +62,9 @@ def in_order(losses: Sequence[NodeLoss]) -> list[NodeLoss]:
 class _Twins:
     """The model in which every product stands twice."""
 
-    def __init__(self, model: TypedModel, rounding: Rounding) -> None:
-        self.model, self.rounding = model, rounding
-        self.result = empty_twin(model)
+    def __init__(self, rounding: Rounding) -> None:
+        self.model, self.rounding = rounding.model, rounding
+        self.result = empty_twin(self.model)
         self.products: list[TypedNode] = []
         self._place: dict[OutletId, OutletId] = {}
         self._outputs: list[OutletId] = []

@@ -18,7 +18,7 @@ from tract_core.model.bodies import OpWithBodies
 from tract_core.model.graph import InletId, OutletId
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.keys import Array
-from tract_quantize.registry import Bound, Joins, Moves, Product, Shift, role_of
+from tract_quantize.registry import Bound, Function, Joins, Moves, Product, Shift, role_of
 from tract_quantize.steps import Steps
 
 StepsOf = Callable[[OutletId], "Steps | None"]
@@ -136,8 +136,8 @@ class _Planning:
         self.points: dict[OutletId, Steps] = {}
         self.native: set[OutletId] = set()
         self.left: dict[str, str] = {}
-        self._moved: set[OutletId] = set()
-        """What consists of elements of native points, and is none itself yet."""
+        self._made: set[OutletId] = set()
+        """What is made of single elements of native points, and is none itself yet."""
 
     def product(self, node: TypedNode, role: Product) -> None:
         """Let the product take bytes, and a convolution give them."""
@@ -151,10 +151,10 @@ class _Planning:
         if role.as_conv:
             self._give_bytes(tail_of(self.model, node, (Shift, Bound)))
 
-    def moves(self, node: TypedNode, role: Moves) -> None:
-        """What is made of bytes can be bytes."""
+    def moves(self, node: TypedNode, role: Moves | Function) -> None:
+        """What is made of bytes, each of one, can be bytes."""
         if self._is_bytes(node.inputs[0]):
-            self._moved.add(OutletId(node.id))
+            self._made.add(OutletId(node.id))
 
     def joins(self, node: TypedNode, role: Joins) -> None:
         """Sums of bytes are bytes, where all that is joined is such."""
@@ -162,17 +162,19 @@ class _Planning:
             self._give_bytes(tail_of(self.model, node, (Bound,)))
 
     def _is_bytes(self, outlet: OutletId) -> bool:
-        return outlet in self.native or outlet in self._moved
+        return outlet in self.native or outlet in self._made
 
     def _point(self, outlet: OutletId) -> bool:
         """Let a tensor become bytes. Returns whether it can."""
         if outlet not in self.points:
-            steps = self.steps(source_of(self.model, outlet))
+            source = source_of(self.model, outlet)
+            steps = self.steps(source)
             if steps is None:
                 return False
-            self.points[outlet] = steps
-            if outlet in self._moved:
-                self.native.add(outlet)
+            for one in (outlet, source) if source in self._made else (outlet,):
+                self.points[one] = steps
+                if one in self._made:
+                    self.native.add(one)
         return True
 
     def _give_bytes(self, outlet: OutletId) -> None:
@@ -184,6 +186,7 @@ class _Planning:
 _DECISIONS: Final[Mapping[type, Callable[[_Planning, TypedNode, Any], None]]] = {
     Product: _Planning.product,
     Moves: _Planning.moves,
+    Function: _Planning.moves,
     Joins: _Planning.joins,
 }
 

@@ -8,7 +8,19 @@ from typing import Any, Final
 from tract_core.plugins.hookspecs import hookimpl
 from tract_core.plugins.index import read_index
 
-_FAMILIES: Final = ("axis", "binary", "concat", "conv", "downsample", "einsum", "pad", "pool", "slice")
+_FAMILIES: Final = (
+    "axis",
+    "binary",
+    "broadcast",
+    "concat",
+    "conv",
+    "downsample",
+    "einsum",
+    "elementwise",
+    "pad",
+    "pool",
+    "slice",
+)
 """Modules of `tract_quantize.roles`."""
 
 

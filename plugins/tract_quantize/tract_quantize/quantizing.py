@@ -146,19 +146,19 @@ class Quantizing:
 
     def losses(self, transform: Transform) -> list[NodeLoss]:
         """What each product loses by itself."""
-        return losses_of(self.model, transform.rounding(self.model), self.samples, self._prepare, self._say)
+        return losses_of(transform.rounding(self.model), self.samples, self._prepare, self._say)
 
     def costs(self, transform: Transform) -> list[NodeLoss]:
         """What each product costs the outputs where it alone is quantised: the error, with a model for each."""
         rounding = transform.rounding(self.model)
-        nodes = [self.model.nodes[node_id] for node_id in rounding.products]
+        nodes = [rounding.model.nodes[node_id] for node_id in rounding.products]
         found: list[NodeLoss] = []
         for place, node in enumerate(nodes):
             self._say(f"measuring what nodes cost, {place + 1} of {len(nodes)}")
             others = [exact(one.name) for one in nodes if one is not node]
             alone = apply_transform(self.model, replace(transform, exclude=(*transform.exclude, *others)))
             error = worst(errors_of(self.model, (self._plan, self._prepare(alone)), self.samples))
-            weights = self.model.constant(node.inputs[rounding.products[node.id].weights])
+            weights = rounding.model.constant(node.inputs[rounding.products[node.id].weights])
             found.append(NodeLoss(node.name, node.op.name, 0 if weights is None else weights.size, error))
         return in_order(found)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from tract_core.frozen import frozen
+from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.plugins.tables import TableKey, function_row
 
@@ -35,6 +36,17 @@ class Moves:
 
 
 @frozen
+class Function:
+    """Each element of the result is made of one of the input, and about as large at most.
+
+    ``gate``: where the result is the input times a function of it that lies between 0 and 1, that function. It is
+    rounded as well: engines compute it, and the product, on bytes.
+    """
+
+    gate: TypedOp | None = None
+
+
+@frozen
 class Joins:
     """The result is about as large as the inputs, of which each may have steps of its own."""
 
@@ -53,7 +65,7 @@ class Shift:
     data: int
 
 
-Role: TypeAlias = Product | Moves | Joins | Bound | Shift
+Role: TypeAlias = Product | Moves | Function | Joins | Bound | Shift
 RoleFn: TypeAlias = Callable[[Any, TypedModel, TypedNode], Role | None]
 
 ROLES: Final[TableKey[type, RoleFn]] = TableKey(

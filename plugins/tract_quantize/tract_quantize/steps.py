@@ -42,6 +42,10 @@ class Steps:
         return int(np.clip(float(steps) + self.zero, 0, MOST))
 
 
+GATE: Final = Steps(float(np.float32(1 / MOST)), 0)
+"""Those of numbers between 0 and 1."""
+
+
 @frozen
 class Weights:
     """Weights as integers: times ``scale``, which holds one number for each position of an axis."""

@@ -16,6 +16,7 @@ from tract_quantize.calibration.methods import method_for
 from tract_quantize.naming import check_not_quantized
 from tract_quantize.plan import watched
 from tract_quantize.ranges import Calibration, Range
+from tract_quantize.whole import with_whole_products
 
 if TYPE_CHECKING:
     from tract_core.api.model import Model
@@ -69,6 +70,7 @@ def _ends(counts: Histogram, ends_of: Callable[[Histogram], tuple[float, float]]
 def counted(model: TypedModel, samples: Samples, prepare: Prepare | None = None, say: Say = print_nothing) -> Counts:
     """What the tensors that a plan asks for held. Raises as `calibrate` does."""
     check_not_quantized(model, "quantize")
+    model = with_whole_products(model)
     outlets = watched(model)
     if not outlets:
         raise InputError("no node multiplies by weights in f32: there is nothing to quantise")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel, TypedNode
 from tract_core.ops.binary import Add, Binary, Max, Min
 from tract_core.plugins.tables import Rows
@@ -18,14 +19,19 @@ def add(op: Add, model: TypedModel, node: TypedNode) -> Role | None:
     facts = model.input_facts(node)
     if len(known) == 1:
         data = 1 - known[0]
-        return Shift(data) if facts[data].shape == node.outputs[0].fact.shape else None
-    return Joins() if facts[0].shape == facts[1].shape and not known else None
+        return Shift(data) if _are_same(model, facts[data], node.outputs[0].fact) else None
+    return Joins() if not known and _are_same(model, *facts) else None
+
+
+def _are_same(model: TypedModel, one: TypedFact, other: TypedFact) -> bool:
+    """Whether two tensors certainly have one shape."""
+    return one.rank == other.rank and all(model.known.same(a, b) for a, b in zip(one.shape, other.shape, strict=True))
 
 
 @ROWS.row(ROLES, Max, Min)
 def bound(op: Binary, model: TypedModel, node: TypedNode) -> Role | None:
     """A bound that is one known number"""
     found = uniform_operand(model, node)
-    if found is None or model.outlet_fact(node.inputs[found[0]]).shape != node.outputs[0].fact.shape:
+    if found is None or not _are_same(model, model.outlet_fact(node.inputs[found[0]]), node.outputs[0].fact):
         return None
     return Bound(found[0])

@@ -20,6 +20,11 @@ class Rounding(Protocol):
     """What is rounded of a model."""
 
     @property
+    def model(self) -> TypedModel:
+        """The model whose nodes are meant: the one that is quantised, or one that computes the same."""
+        ...
+
+    @property
     def products(self) -> Mapping[int, Product]:
         """The products that it is about, by the ids of their nodes."""
         ...

@@ -11,16 +11,20 @@ import numpy as np
 from tract_core.data import DatumType
 from tract_core.errors import InputError, TransformError
 from tract_core.model.graph import InletId, OutletId
+from tract_core.model.op import TypedOp
 from tract_core.model.translate import empty_twin, translate
 from tract_core.model.typed import TypedModel, TypedNode
+from tract_core.ops.binary import Mul
 from tract_core.ops.quantize import DequantizeLinear
+from tract_core.ops.wiring import wire_one
 from tract_core.plugins.keys import Array
 from tract_quantize.naming import check_not_quantized, chosen
 from tract_quantize.plan import QuantizationPlan, bias_of, make_plan, products_of
 from tract_quantize.ranges import Calibration
-from tract_quantize.registry import Bound, Product, role_of
-from tract_quantize.steps import Steps, Weights, by_channel, least_scale, rounded_bias
+from tract_quantize.registry import Bound, Function, Product, role_of
+from tract_quantize.steps import GATE, Steps, Weights, by_channel, least_scale, rounded_bias
 from tract_quantize.transforms.rounding import end, wire_bytes, wire_sources, wire_weights
+from tract_quantize.whole import with_whole_products
 
 BITS = (7, 8)
 
@@ -42,13 +46,14 @@ class QuantizeStatic:
         Raises TransformError for a model that is quantised already, or has no product, for names that no product has,
         for a file that holds no ranges, and for those of another model.
         """
-        return _Rewriting(model, self.rounding(model)).rewritten()
+        return _Rewriting(self.rounding(model)).rewritten()
 
     def rounding(self, model: TypedModel) -> StaticRounding:
         """What `apply` is going to round. Raises as that does."""
         if self.bits not in BITS:
             raise TransformError(f"{self.name}: 'bits' is {self.bits}, wanted 7 or 8")
         check_not_quantized(model, self.name)
+        model = with_whole_products(model)
         found = self.ranges if isinstance(self.ranges, Calibration) else _ranges_of(self.ranges)
         names = [node.name for node, _ in products_of(model)]
         plan = make_plan(model, _StepsByName(model, found), chosen(self.exclude, names))
@@ -89,6 +94,11 @@ class StaticRounding:
         """Of nodes, by their ids, what was computed once."""
 
     @property
+    def model(self) -> TypedModel:
+        """The model that the plan is for."""
+        return self._model
+
+    @property
     def products(self) -> Mapping[int, Product]:
         """Those of the plan."""
         return self.plan.products
@@ -126,9 +136,9 @@ class StaticRounding:
 class _Rewriting:
     """The model while it is wired anew."""
 
-    def __init__(self, model: TypedModel, rounding: StaticRounding) -> None:
-        self.model, self.plan, self.rounding = model, rounding.plan, rounding
-        self.result = empty_twin(model)
+    def __init__(self, rounding: StaticRounding) -> None:
+        self.model, self.plan, self.rounding = rounding.model, rounding.plan, rounding
+        self.result = empty_twin(self.model)
         self._place: dict[OutletId, OutletId] = {}
         self._numbers: dict[OutletId, OutletId] = {}
         self._made: dict[tuple[OutletId, int, bytes], OutletId] = {}
@@ -151,7 +161,15 @@ class _Rewriting:
             self._note_bias(node, product)
         for slot in range(len(inputs)):
             inputs[slot] = self._biases.get((node.id, slot), inputs[slot])
+        role = role_of(self.model, node)
+        if isinstance(role, Function) and role.gate is not None and OutletId(node.id) in self.plan.native:
+            return [self._gated(node.name, role.gate, inputs[0])]
         return self.result.wire_node(node.name, node.op, inputs)
+
+    def _gated(self, name: str, gate: TypedOp, x: OutletId) -> OutletId:
+        """A number times a function of it, which is rounded to bytes."""
+        open_by = wire_one(self.result, f"{name}.gate", gate, x)
+        return wire_one(self.result, name, Mul(), x, wire_bytes(self.result, f"{name}.gate", open_by, GATE))
 
     def _weights(self, node: TypedNode, product: Product) -> OutletId:
         """The weights of a product; those that several share, with the same scales, once."""

@@ -75,6 +75,11 @@ class WeightRounding:
         self._model, self._products, self._left, self._bits, self._block = model, products, left, bits, block
 
     @property
+    def model(self) -> TypedModel:
+        """The model that is quantised."""
+        return self._model
+
+    @property
     def products(self) -> Mapping[int, Product]:
         """The nodes whose weights become integers, by their ids."""
         return self._products
