@@ -15,13 +15,18 @@ from tract_quantize.samples import ListedSamples
 from tract_quantize.whole import with_whole_products
 
 import tract_core as tract
+from tract_core.data import DatumType
 from tract_core.errors import TransformError
 from tract_core.limits import LoadLimits
+from tract_core.model.axes import AxesMapping
 from tract_core.model.source import TypedSource
+from tract_core.ops.binary import Add
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.conv import Conv
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.quantize import DequantizeLinear, LookupTable, QuantizeLinear
+from tract_core.ops.wiring import wire_one
+from tract_core.testing.declutter import sources
 
 
 def samples(name: str) -> ListedSamples:
@@ -202,6 +207,34 @@ class TestStatic:
         assert [node.name for node in whole.live_nodes()] == again
         other = network("residual").typed
         assert with_whole_products(other) is other
+
+    @pytest.mark.parametrize("count", [2, 3, 7])
+    def test_parts_of_a_product_are_one_again_and_compute_the_same(self, count: int) -> None:
+        model, parts = sources(*["B,4,5,6,f32"] * count)
+        weights = np.random.default_rng(count).standard_normal((8, 4 * count)).astype(np.float32)
+        whole = wire_one(model, "whole", TypedConcat(1), *parts)
+        op = EinSum(AxesMapping.parse("abcd,eb->aecd"), DatumType.F32)
+        model.set_outputs([wire_one(model, "y", op, whole, model.add_const("w", weights))])
+        model.declutter()
+        assert ops(tract.Model.from_typed(model.clone())).count("EinSum") == count
+        found = with_whole_products(model)
+        assert [one.op.name for one in found.live_nodes() if one.op.name[:5] not in ("Const", "Typed")] == ["EinSum"]
+        given = [np.random.default_rng(seed).standard_normal((2, 4, 5, 6)).astype(np.float32) for seed in range(count)]
+        wanted = np.einsum("abcd,eb->aecd", np.concatenate(given, 1).astype(np.float64), weights)
+        result = tract.Model.from_typed(found.clone()).into_runnable("reference").run(given)[0].to_numpy()
+        np.testing.assert_allclose(result, wanted, atol=1e-4)
+
+    def test_parts_that_differ_or_are_read_elsewhere_stay_apart(self) -> None:
+        model, (a, b, c) = sources("B,4,5,6,f32", "B,4,5,6,f32", "B,4,5,6,f64")
+        products = []
+        for count, (x, kind) in enumerate(
+            ((a, DatumType.F32), (b, DatumType.F32), (c, DatumType.F64), (c, DatumType.F64))
+        ):
+            weights = model.add_const(f"w{count}", np.ones((3, 4), kind.numpy))
+            products.append(wire_one(model, f"p{count}", EinSum(AxesMapping.parse("abcd,eb->aecd"), kind), x, weights))
+        wide = wire_one(model, "wide", Add(), *products[2:])
+        model.set_outputs([wire_one(model, "sum", Add(), *products[:2]), products[0], wide])
+        assert with_whole_products(model) is model
 
     def test_attention_keeps_softmax_and_its_products_in_floats(self, network) -> None:
         model = quantized(network, "attention").typed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from tract_core.ops.concat import TypedConcat
 from tract_core.ops.einsum import EinSum
 from tract_core.ops.wiring import wire_one
 from tract_core.rules.pattern import alone_by
+from tract_quantize.plan import why_not
 from tract_quantize.registry import Product, role_of
 
 Part: TypeAlias = Node[TypedFact, EinSum]
@@ -41,25 +42,58 @@ def with_whole_products(model: TypedModel) -> TypedModel:
 
 @rewrites(Add)
 def whole_product(model: TypedModel, node: TypedNode, op: Add) -> ModelPatch | None:
-    """EinSum(a, w1) + EinSum(b, w2) -> EinSum(TypedConcat(a, b), w), where each is a convolution"""
-    both = [part for outlet in node.inputs if (part := alone_by(model, outlet, EinSum)) is not None]
-    role = _common_role(model, both) if len(both) == len(node.inputs) else None
-    if role is None or role.summed is None:
+    """EinSum(a, w1) + EinSum(b, w2) + ... -> EinSum(TypedConcat(a, b, ...), w), where each is a convolution
+
+    The last of the sums takes in all of them at once: one after the other would take the square of the time.
+    """
+    parts = None if _goes_on(model, node) else _parts(model, node)
+    role = None if parts is None else _common_role(model, parts)
+    if parts is None or role is None or role.summed is None:
         return None
-    terms = both[0].op.axes.inputs
+    terms = parts[0].op.axes.inputs
     axis = terms[role.data].index(terms[role.weights][role.summed])
-    arrays = [model.constant(part.inputs[role.weights]) for part in both]
+    arrays = [model.constant(part.inputs[role.weights]) for part in parts]
     weights = [one for one in arrays if one is not None]
-    if len(weights) < len(both) or not _fit(model, both, role, axis):
+    if len(weights) < len(parts) or not _fit(model, parts, role, axis):
         return None
     patch = ModelPatch(model)
-    pieces = [patch.tap(one) for part in both for one in _pieces(model, part.inputs[role.data], axis)]
-    inputs = [*both[0].inputs]
+    pieces = [patch.tap(one) for part in parts for one in _pieces(model, part.inputs[role.data], axis)]
+    inputs = [*parts[0].inputs]
     inputs[role.data] = wire_one(patch.model, f"{node.name}.whole", TypedConcat(axis), *pieces)
     together = np.concatenate(weights, axis=role.summed)
     inputs[role.weights] = patch.model.add_const(f"{node.name}.weights", together)
-    patch.shunt(OutletId(node.id), wire_one(patch.model, node.name, both[0].op, *inputs))
+    patch.shunt(OutletId(node.id), wire_one(patch.model, node.name, parts[0].op, *inputs))
     return patch
+
+
+def _parts(model: TypedModel, node: TypedNode) -> Sequence[Part] | None:
+    """What is added, in order, with sums of it taken apart; ``None`` where something of it is no convolution."""
+    found, pending = list[Part](), [node]
+    while pending:
+        last = pending.pop()
+        if isinstance(last.op, EinSum):
+            found.append(cast("Part", last))
+            continue
+        inner = [alone_by(model, outlet, EinSum, Add) for outlet in reversed(last.inputs)]
+        if not all(one is not None and (isinstance(one.op, Add) or _is_conv(model, one)) for one in inner):
+            return None
+        pending += [one for one in inner if one is not None]
+    return found
+
+
+def _is_conv(model: TypedModel, node: TypedNode) -> bool:
+    role = role_of(model, node)
+    return isinstance(role, Product) and role.as_conv
+
+
+def _goes_on(model: TypedModel, node: TypedNode) -> bool:
+    """Whether a convolution like one that is added here is added to the sum: then the sum of all is looked at."""
+    reader = model.single_reader(OutletId(node.id))
+    if reader is None or not isinstance(reader.op, Add):
+        return False
+    added, others = ([alone_by(model, outlet, EinSum) for outlet in one.inputs] for one in (node, reader))
+    part, other = (next((one for one in several if one is not None), None) for several in (added, others))
+    return part is not None and other is not None and _common_role(model, (part, other)) is not None
 
 
 @rewrites(Reshape)
@@ -85,12 +119,13 @@ def merged_before(model: TypedModel, node: TypedNode, op: Reshape) -> ModelPatch
 
 
 def _common_role(model: TypedModel, parts: Sequence[Part]) -> Product | None:
-    """What all of them are alike: the same convolution, of other channels."""
+    """What all of them are alike: the same convolution, of other channels, that could be quantised."""
     roles = {role_of(model, part) for part in parts}
     role = roles.pop()
-    ops = {replace(part.op, axes=_renamed(part.op.axes)) for part in parts}
-    alike = not roles and len(ops) == 1
-    return role if alike and isinstance(role, Product) and role.as_conv else None
+    if roles or not isinstance(role, Product) or not role.as_conv:
+        return None
+    alike = len({replace(part.op, axes=_renamed(part.op.axes)) for part in parts}) == 1
+    return role if alike and all(why_not(model, part, role) is None for part in parts) else None
 
 
 def _renamed(axes: AxesMapping) -> AxesMapping:
@@ -109,8 +144,8 @@ def _fit(model: TypedModel, parts: Sequence[Part], role: Product, axis: int) -> 
     )
     kept = [[size for place, size in enumerate(shape) if place != axis] for shape in data]
     met = all(shape[axis] == sizes[role.summed or 0] for shape, sizes in zip(data, weights, strict=True))
-    alike = all(model.known.same(one, other) for one, other in zip(*kept, strict=True))
-    return met and alike and weights[0][role.channel] == weights[1][role.channel]
+    alike = all(model.known.same(*pair) for one in kept for pair in zip(kept[0], one, strict=True))
+    return met and alike and len({shape[role.channel] for shape in weights}) == 1
 
 
 def _pieces(model: TypedModel, outlet: OutletId, axis: int) -> Sequence[OutletId]:
