@@ -23,7 +23,9 @@ from tract_core.model.declutter import declutter
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
+from tract_core.ops.axis import AddAxis, Reshape
 from tract_core.ops.binary import Add, Binary, Mul, Sub
+from tract_core.ops.broadcast import MultiBroadcastTo
 from tract_core.ops.cast import Cast
 from tract_core.ops.conv import Conv
 from tract_core.ops.downsample import Downsample
@@ -144,6 +146,17 @@ def test_pools_and_strides_stay_on_bytes(isa: Isa) -> None:
     y = wire_one(q.model, "fewer", Downsample(3, 2), q.numbers(q.steps(y, 0.25, 3), 0.25, 3))
     y = q.steps(q.conv(y, (18, 7), 1), 16.0, 20)
     groups = q.check(y, isa, q.random.integers(0, 255, (1, 18, 9, 9), "u1"))
+    assert not {"Dequantize", "Quantize"} & {name for group in groups for name in group}
+
+
+def test_what_is_stretched_stays_in_bytes(isa: Isa) -> None:
+    """Elements that are repeated along the last axis, in front of a convolution, in the same steps as before."""
+    q = Quantised("1,5,6,4,u8")
+    x = wire_one(q.model, "apart", AddAxis(4), q.numbers(q.x, 0.25, 3))
+    x = wire_one(q.model, "wide", MultiBroadcastTo((1, 5, 6, 4, 2)), x)
+    x = wire_one(q.model, "merged", Reshape(3, (4, 2), (8,)), x)
+    y = q.steps(q.conv(q.numbers(q.steps(x, 0.25, 3), 0.25, 3), (5, 7)), 16.0, 20)
+    groups = q.check(y, isa, q.random.integers(0, 255, (1, 5, 6, 4), "u1"))
     assert not {"Dequantize", "Quantize"} & {name for group in groups for name in group}
 
 
