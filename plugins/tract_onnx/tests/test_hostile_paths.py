@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 from onnx_hostile import model_of, node, refused, taken
-from tract_onnx.external import ExternalFiles
 from tract_onnx.frontend import OnnxLoader
 
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, UnsafePath
+from tract_core.frontend.external import ExternalFiles
 from tract_core.limits import LoadLimits
 from tract_core.model.const import Const
 

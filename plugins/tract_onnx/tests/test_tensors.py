@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from tract_onnx.external import ExternalFiles
 from tract_onnx.tensors import ELEMENT_TYPES, TensorReader
 from tract_onnx.wire_format import Skeleton
 
 from tract_core.data import DatumType
 from tract_core.data.stored import byte_count, from_bytes
 from tract_core.errors import CorruptModel, LimitExceeded, ModelError, Unsupported
+from tract_core.frontend.external import ExternalFiles
 
 PLAIN = [code for code in ELEMENT_TYPES if code != TensorProto.STRING]
 

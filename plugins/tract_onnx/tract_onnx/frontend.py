@@ -12,12 +12,12 @@ from google.protobuf.message import DecodeError
 
 from tract_core.analysis.inference import InferenceModel
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, VersionError
+from tract_core.frontend.external import ExternalFiles
 from tract_core.garbage import uncollected
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, spending
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins import Registry, default_registry
 from tract_core.safe_files import check_size, map_path
-from tract_onnx.external import ExternalFiles
 from tract_onnx.file import OnnxFile
 from tract_onnx.graph import GraphReader
 from tract_onnx.local_functions import LocalFunctions

@@ -12,12 +12,12 @@ import onnx
 from tract_core.data import Constant, DatumType
 from tract_core.data.stored import BITS, byte_count, checked_shape, from_bytes, unpack
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
+from tract_core.frontend.external import ExternalFiles
 from tract_core.frontend.unfolded import Unfolded
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_core.lookalikes import HEAD, recognise
 from tract_core.plugins.keys import Array
 from tract_onnx import external
-from tract_onnx.external import ExternalFiles
 from tract_onnx.long_lists import Buffer, LongList, Run
 from tract_onnx.wire_format import Skeleton
 

@@ -94,13 +94,13 @@ def elementwise(add):
         add(op, op, floats(3, 5))
         add(f"{op}_special", op, SPECIAL if op not in ("Cosh", "Sinh", "Exp", "Expm1", "Tan") else SPECIAL[:9])
         add(f"{op}_f64", op, floats(4, kind=np.float64)) if op != "Relu6" else None
-    for op in "Log Log1p Sqrt Rsqrt Reciprocal Inv".split():
+    for op in ["Log", "Log1p", "Sqrt", "Rsqrt", "Reciprocal", "Inv"]:
         add(op, op, floats(3, 5, low=0.1, high=5.0))
         add(f"{op}_small", op, np.array([1e-6, 1e-3, 0.5, 1.0, 20.0], np.float32))
-    for op in "Acos Asin Atanh".split():
+    for op in ["Acos", "Asin", "Atanh"]:
         add(op, op, floats(3, 5, low=-0.9, high=0.9))
     add("Acosh", "Acosh", floats(7, low=1.0, high=9.0))
-    for op in "Abs Neg Sign Square Relu Round".split():
+    for op in ["Abs", "Neg", "Sign", "Square", "Relu"]:
         add(f"{op}_i32", op, ints(2, 3))
     for op in ("IsNan", "IsInf", "IsFinite"):
         add(f"{op}_nothing", op, np.array([np.nan, np.inf, -np.inf, 0.0, 3.0], np.float32))
@@ -114,7 +114,7 @@ def elementwise(add):
     add("IdentityN", "IdentityN", floats(2, 2), ints(3), lists="input")
     add("ClipByValue", "ClipByValue", floats(3, 4), np.float32(-0.5), np.float32(1.0))
     for kind in (np.float16, tf.bfloat16.as_numpy_dtype):
-        for op in "Relu Sigmoid Tanh Exp Softplus Elu Selu Softsign".split():
+        for op in ["Relu", "Sigmoid", "Tanh", "Exp", "Softplus", "Elu", "Selu", "Softsign"]:
             add(f"{op}_{np.dtype(kind).name}", op, floats(3, 5, kind=kind))
     for count in (0, 1, 2):
         add(f"Relu_of_{count}", "Relu", floats(count, 3), free=(0,))
@@ -122,11 +122,11 @@ def elementwise(add):
 
 @family
 def binary(add):
-    for op in "Add AddV2 Sub Mul Maximum Minimum SquaredDifference".split():
+    for op in ["Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference"]:
         add(op, op, floats(3, 4), floats(4))
         add(f"{op}_i32", op, ints(2, 1, 3), ints(4, 1))
         add(f"{op}_scalar", op, floats(3, 4), np.float32(1.5), fixed=(1,), free=(0,))
-    for op in "RealDiv Div DivNoNan MulNoNan Xdivy".split():
+    for op in ["RealDiv", "Div", "DivNoNan", "MulNoNan", "Xdivy"]:
         add(op, op, floats(3, 4), floats(4, low=0.5))
         add(f"{op}_zero", op, np.array([0, 1, 0, -2], np.float32), np.array([1, 2, 3, 4], np.float32))
     add("DivNoNan_by_zero", "DivNoNan", np.array([0, 1, -3], np.float32), np.array([0, 0, 2], np.float32))
@@ -135,15 +135,15 @@ def binary(add):
     add("Xlogy", "Xlogy", np.array([0, 1, 3], np.float32), np.array([0, 5, 2], np.float32))
     add("Xlog1py", "Xlog1py", np.array([0, 1, 3], np.float32), np.array([-1, 1e-6, 2], np.float32))
     signs = np.array([7, -7, 7, -7, 6, 0], np.int32), np.array([3, 3, -3, -3, 3, 5], np.int32)
-    for op in "FloorDiv FloorMod TruncateDiv TruncateMod Mod Div".split():
+    for op in ["FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod", "Mod", "Div"]:
         add(f"{op}_signs", op, *signs)
         add(f"{op}_i64", op, *(one.astype(np.int64) for one in signs))
-    for op in "FloorDiv FloorMod Mod".split():
+    for op in ["FloorDiv", "FloorMod", "Mod"]:
         add(f"{op}_f32", op, *(one.astype(np.float32) for one in signs))
     add("Pow", "Pow", floats(3, 4, low=0.1), floats(4))
     add("Pow_square", "Pow", floats(3, 4), np.float32(2), fixed=(1,))
     add("Pow_i32", "Pow", ints(5, low=1, high=5), ints(5, low=0, high=5))
-    for op in "Equal NotEqual Less LessEqual Greater GreaterEqual".split():
+    for op in ["Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"]:
         add(op, op, ints(3, 4, low=0, high=3), ints(4, low=0, high=3))
         add(f"{op}_f32", op, floats(6), floats(6))
     add("Equal_bool", "Equal", np.array([True, False]), np.array([True, True]))
@@ -151,9 +151,9 @@ def binary(add):
         "ApproximateEqual", "ApproximateEqual", np.array([1.0, 2.0], np.float32), np.array([1.0000001, 2.1], np.float32)
     )
     flags = np.array([[True], [False]]), np.array([True, False, True])
-    for op in "LogicalAnd LogicalOr".split():
+    for op in ["LogicalAnd", "LogicalOr"]:
         add(op, op, *flags)
-    for op in "BitwiseAnd BitwiseOr BitwiseXor".split():
+    for op in ["BitwiseAnd", "BitwiseOr", "BitwiseXor"]:
         add(op, op, ints(6), ints(6))
         add(f"{op}_u8", op, ints(6, low=0, high=255, kind=np.uint8), ints(6, low=0, high=255, kind=np.uint8))
     for op in ("LeftShift", "RightShift"):
@@ -505,7 +505,7 @@ def gather(add):
     add("ScatterNd", "ScatterNd", coordinates, floats(2, 5), np.array([3, 4, 5], np.int32), fixed=(2,))
     twice = np.array([[1], [1], [0]], np.int32)
     add("ScatterNd_twice", "ScatterNd", twice, floats(3), np.array([4], np.int32), fixed=(2,))
-    for op in "TensorScatterUpdate TensorScatterAdd TensorScatterSub TensorScatterMax TensorScatterMin".split():
+    for op in ["TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "TensorScatterMax", "TensorScatterMin"]:
         add(op, op, floats(4), np.array([[1], [3]], np.int32), floats(2))
     for place in (-1, 0, 1):
         given = np.array([0, 2, -1, 5], np.int32), np.int32(3), np.float32(2), np.float32(-1)
@@ -532,13 +532,13 @@ def gather(add):
 
 @family
 def reduce(add):
-    for op in "Sum Mean Prod Max Min EuclideanNorm".split():
+    for op in ["Sum", "Mean", "Prod", "Max", "Min", "EuclideanNorm"]:
         for keep in (False, True):
             for name, axes in (("last", [-1]), ("two", [0, 2]), ("none", []), ("all", [0, 1, 2])):
                 add(f"{op}_{name}_{keep}", op, floats(2, 3, 4), np.array(axes, np.int32), fixed=(1,), keep_dims=keep)
         add(f"{op}_scalar_axis", op, floats(2, 3), np.int32(1), fixed=(1,), free=(0,))
         add(f"{op}_computed", op, floats(2, 3), np.array([1], np.int32))
-    for op in "Sum Prod Max Min Mean".split():
+    for op in ["Sum", "Prod", "Max", "Min", "Mean"]:
         add(f"{op}_i32", op, ints(2, 3, low=-4, high=5), np.array([1], np.int32), fixed=(1,))
     for op in ("All", "Any"):
         add(op, op, RNG.random((3, 4)) > 0.4, np.array([1], np.int32), fixed=(1,))

@@ -25,3 +25,11 @@ def test_as_tensorflow(family, name, runtime):
     graph, given, wanted = cases.case(family, name)
     found = cases.run(cases.load(graph, len(wanted)), given, runtime)
     cases.assert_close(found, wanted, factor(name))
+
+
+@pytest.mark.parametrize(("family", "name"), NAMES, ids=IDS)
+def test_as_tensorflow_without_sizes(family, name):
+    graph, given, wanted = cases.case(family, name)
+    model = cases.without_sizes(cases.load(graph, len(wanted)))
+    found = cases.run(model, given)
+    cases.assert_close(found, wanted, factor(name))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_core.dims import is_symbolic
-from tract_core.errors import FactError, TractError
+from tract_core.errors import TractError
 from tract_core.model.choices import inside, is_about_facts, questions
 from tract_core.model.graph import OutletId
 from tract_core.model.inline import inline_body
-from tract_core.ops.if_then_else_wiring import Body, wire_if
+from tract_core.ops.if_then_else_wiring import Body, known_condition, wire_if
 from tract_core.plugins.tables import Rows
 from tract_onnx.body import read_body
 from tract_onnx.node import OnnxNode
@@ -23,26 +22,13 @@ ROWS = Rows()
 def if_then_else(node: OnnxNode, wire: Wiring) -> Sequence[OutletId]:
     """One of two graphs; the right one takes the node's place when the condition is known"""
     condition = wire.input(0)
-    taken = _taken(wire, condition)
+    taken = known_condition(wire, condition)
     if taken is not None:
         body = read_body(node, wire, node.graph("then_branch" if taken else "else_branch"))
         return inline_body(wire.model, body.model, body.captured)
     since = questions()
     then, other = (_branch(node, wire, name) for name in ("then_branch", "else_branch"))
     return wire.through(wire_if, condition, then, other, since=since)
-
-
-def _taken(wire: Wiring, condition: OutletId) -> bool | None:
-    """Whether the condition holds, where that is known. Raises FactError unless it has one element."""
-    value = wire.fact(condition).value
-    if value is None:
-        return None
-    if value.array.size != 1:
-        raise FactError(f"the condition of If has {value.array.size} elements, 1 is wanted")
-    element = value.array.reshape(()).item()
-    if is_symbolic(element):
-        element = wire.model.known.simplify(element)
-    return None if is_symbolic(element) else bool(element)
 
 
 def _branch(node: OnnxNode, wire: Wiring, name: str) -> Body | TractError:

@@ -57,8 +57,8 @@ class GraphReader:
     """Puts one graph, or one call of a function, into a model.
 
     ``nodes``: those of the graph. ``scope``: the function that they are in, empty for a graph. ``prefix``: stands in
-    front of the names of nodes. ``given``: what is in the place of placeholders of the graph, or of arguments of the
-    function, by name.
+    front of the names of nodes. ``given``: the arguments of the function, by name; or what is in the place of nodes, of
+    the placeholders of a graph.
     """
 
     def __init__(
@@ -78,14 +78,15 @@ class GraphReader:
         self._prefix = prefix
         self._index: dict[str, int] = {}
         for index, node in enumerate(nodes):
-            if check_name(node.name) in self._index or (scope and node.name in given):
+            if check_name(node.name) in self._index:
                 raise CorruptModel(f"two nodes are named {node.name[:200]!r}", where=scope or "graph")
             self._index[node.name] = index
+        for name in given:
+            self._index.pop(name, None)
         self._ops: dict[str, str] = {node.name: node.op for node in nodes}
         self._outputs = outputs_of_functions(file.functions) if scope else OUTPUTS
         self._inputs = [self._data_inputs(node) for node in nodes]
-        self._given = given
-        self._values: dict[str, list[Value]] = {name: [value] for name, value in given.items()} if scope else {}
+        self._values: dict[str, list[Value]] = {name: [value] for name, value in given.items()}
         self._read: dict[str, set[int]] = {}
         for references in self._inputs:
             self._note_read(references)
@@ -112,7 +113,7 @@ class GraphReader:
 
     def _needs(self, index: int) -> list[int]:
         node = self._nodes[index]
-        if node.op in PLACEHOLDERS and node.name in self._given:
+        if node.name not in self._index:
             return []
         place = node_place(node, self._prefix)
         found = {self._producer(name, place) for name, _ in self._inputs[index]}
@@ -151,9 +152,6 @@ class GraphReader:
     # --- one node each ---
 
     def _placeholder(self, proto: Message, inputs: list[Value]) -> list[Value]:
-        given = self._given.get(proto.name)
-        if given is not None:
-            return [given]
         return [self._model.add_source(self._prefix + proto.name, placeholder_fact(proto))]
 
     def _const(self, proto: Message, inputs: list[Value]) -> list[Value]:
@@ -210,8 +208,10 @@ class GraphReader:
         return self._add_node(proto, inputs) if isinstance(inputs[0], OutletId) else inputs[:1]
 
     def _loop(self, proto: Message, inputs: list[Value]) -> list[Value]:
+        handles = {slot for slot, value in enumerate(inputs) if isinstance(value, Variable)}
+        self._read[proto.name] = self._read.get(proto.name, set()) - handles
         found = self._add_node(proto, inputs, len(inputs))
-        return [one if isinstance(one, Variable) else other for one, other in zip(inputs, found, strict=True)]
+        return [one if slot in handles else found[slot] for slot, one in enumerate(inputs)]
 
     def _old_loop(self, proto: Message, inputs: list[Value]) -> list[Value]:
         raise Unsupported(
@@ -289,18 +289,25 @@ def read_function(
 
     ``file``: as the function sees it. ``prefix``: stands in front of the names of its nodes. Raises ModelError.
     """
+    reader = GraphReader(
+        file, model, function.node_def, arguments(function, inputs), scope=function.signature.name, prefix=prefix
+    )
+    return reader.read([reader.reference(result_of(function, one.name)) for one in function.signature.output_arg])
+
+
+def arguments(function: Message, inputs: Sequence[Value]) -> dict[str, Value]:
+    """The arguments of a call, by name. Raises CorruptModel where they are too many or too few."""
     signature = function.signature
     if len(inputs) != len(signature.input_arg):
         raise CorruptModel(
             f"{len(inputs)} values are given to the function {signature.name[:200]!r}, which takes"
             f" {len(signature.input_arg)}"
         )
-    given = {check_name(one.name): value for one, value in zip(signature.input_arg, inputs, strict=True)}
-    reader = GraphReader(file, model, function.node_def, given, scope=signature.name, prefix=prefix)
-    return reader.read([reader.reference(_result(function, one.name)) for one in signature.output_arg])
+    return {check_name(one.name): value for one, value in zip(signature.input_arg, inputs, strict=True)}
 
 
-def _result(function: Message, output: str) -> str:
+def result_of(function: Message, output: str) -> str:
+    """The tensor that is an output of a function. Raises CorruptModel."""
     if output not in function.ret:
         raise CorruptModel(
             f"nothing says what the output {output[:200]!r} of the function {function.signature.name[:200]!r} is"

@@ -4,28 +4,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from mmap import mmap
 from pathlib import Path
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from tract_core.analysis.inference import InferenceModel
+from tract_core.analysis.inference import InferenceModel, KnownTensor, Source
 from tract_core.errors import CorruptModel, LimitExceeded, TractError
 from tract_core.garbage import uncollected
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits, limits_now, spending
 from tract_core.lookalikes import HEAD, recognise
+from tract_core.model.fact import InferenceFact
+from tract_core.model.graph import OutletId
 from tract_core.plugins import Registry, default_registry
 from tract_core.safe_files import check_size, map_path
 from tract_tensorflow.graphdef.file import TensorflowFile
 from tract_tensorflow.graphdef.graph import PLACEHOLDERS, GraphReader, as_outlet
+from tract_tensorflow.graphdef.node import GraphNode
+from tract_tensorflow.graphdef.op import GraphOp
 from tract_tensorflow.graphdef.operators import Operators
 from tract_tensorflow.graphdef.protos import CLASSES, Message
-from tract_tensorflow.graphdef.references import in_graph
+from tract_tensorflow.graphdef.references import check_name, in_graph
 from tract_tensorflow.graphdef.registry import TENSORFLOW
+from tract_tensorflow.graphdef.saved_model import (
+    ENTRY,
+    fact_of_info,
+    graph_to_serve,
+    signature_of,
+    tensors_of,
+    variables_of,
+)
 from tract_tensorflow.graphdef.tensors import TensorReader
 
 _NO_OUTPUTS: Final = frozenset({"NoOp", "Assert", "Const", *PLACEHOLDERS})
 """Nodes that nobody reads and that are no outputs of a graph all the same."""
+
+
+_SAVED_MODEL: Final = b"\x08\x01"
+"""How the file of a SavedModel begins: with the version of its form."""
 
 
 class TensorflowLoader:
@@ -33,6 +51,7 @@ class TensorflowLoader:
 
     ``registry``: the tables to ask about operators, those of the installed plugins by default. ``outputs``: the names
     of the tensors of a frozen graph that are wanted, with commas between them; those that no node reads by default.
+    ``signature``: which way to use a SavedModel; the one called ``serving_default``, or the only one, by default.
     ``limits``: what a file may ask for.
     """
 
@@ -41,36 +60,46 @@ class TensorflowLoader:
         registry: Registry | None = None,
         *,
         outputs: str = "",
+        signature: str = "",
         limits: LoadLimits = DEFAULT_LIMITS,
     ) -> None:
         self._registry = registry
         self._outputs = [name.strip() for name in outputs.split(",") if name.strip()]
+        self._signature = signature
         self._limits = limits
 
     def load(self, path: str | os.PathLike[str]) -> InferenceModel:
-        """The model in a file. Raises ModelError."""
+        """The model in a file, or in the folder of a SavedModel, whose variables are read in place.
+
+        Raises ModelError, and InputError for a signature that is not there.
+        """
         path = Path(path)
+        file = path / ENTRY if path.is_dir() else path
         try:
-            return self._read(map_path(path, self._limits), path.name)
+            return self._read(map_path(file, self._limits), file)
         except TractError as error:
             raise error.at(str(path)) from error.__cause__
 
     def load_bytes(self, content: bytes) -> InferenceModel:
-        """The model in a file's content. Raises ModelError."""
+        """The model in a file's content. A SavedModel with variables, which are in other files, is refused.
+
+        Raises as `load`.
+        """
         try:
             check_size(len(content), self._limits)
-            return self._read(content)
+            return self._read(content, None)
         except TractError as error:
             raise error.at("model") from error.__cause__
 
-    def _read(self, content: Any, name: str = "") -> InferenceModel:
+    def _read(self, content: mmap | bytes, path: Path | None) -> InferenceModel:
+        name = "" if path is None else path.name
         with spending(self._limits), uncollected():
-            graph = parse("GraphDef", content, "frozen graph of TensorFlow", name)
-            return self._frozen(graph, len(content))
+            if content[:2] == _SAVED_MODEL:
+                return self._saved(parse("SavedModel", content, "SavedModel", name), len(content), path)
+            return self._frozen(parse("GraphDef", content, "frozen graph of TensorFlow", name), len(content))
 
     def _frozen(self, graph: Message, size: int) -> InferenceModel:
-        model = InferenceModel(registry=self._registry)
-        model.limits = self._limits
+        model = self._new_model()
         reader = GraphReader(self._file(graph, size), model, graph.node, {})
         inputs = [(node.name, 0) for node in graph.node if node.op in PLACEHOLDERS]
         wanted = [in_graph(name) for name in self._outputs] or _unread(graph.node)
@@ -78,6 +107,29 @@ class TensorflowLoader:
             raise CorruptModel("the graph has no outputs", where="graph")
         found = reader.read([*inputs, *wanted])[len(inputs) :]
         model.set_outputs([as_outlet(value) for value in found])
+        return model
+
+    def _saved(self, saved: Message, size: int, path: Path | None) -> InferenceModel:
+        meta = graph_to_serve(saved)
+        signature, graph = signature_of(meta, self._signature), meta.graph_def
+        places = {node.name: place for place, node in enumerate(graph.node)}
+        inputs, outputs = (tensors_of(side, places) for side in (signature.inputs, signature.outputs))
+        _check_count(len(inputs) + len(outputs))
+        file = replace(self._file(graph, size), variables=variables_of(meta, path, self._limits))
+        model = self._new_model()
+        given = {
+            node: model.add_source(check_name(name), fact_of_info(signature.inputs[name]))
+            for name, (node, _) in inputs.items()
+        }
+        found = GraphReader(file, model, graph.node, given).read(list(outputs.values()))
+        model.set_outputs(
+            [_under_name(file, model, as_outlet(one), name) for name, one in zip(outputs, found, strict=True)]
+        )
+        return model
+
+    def _new_model(self) -> InferenceModel:
+        model = InferenceModel(registry=self._registry)
+        model.limits = self._limits
         return model
 
     def _file(self, graph: Message, size: int) -> TensorflowFile:
@@ -107,7 +159,26 @@ def _unread(nodes: Sequence[Message]) -> list[tuple[str, int]]:
     """The nodes that no other one reads, in the order of the file. Raises LimitExceeded for too many."""
     read = {in_graph(text.removeprefix("^"))[0] for node in nodes for text in node.input}
     found = [(node.name, 0) for node in nodes if node.name not in read and node.op not in _NO_OUTPUTS]
-    allowed = limits_now().max_outputs
-    if len(found) > allowed:
-        raise LimitExceeded(f"the graph has {len(found)} outputs, {allowed} are allowed", where="graph")
+    _check_count(len(found))
     return found
+
+
+def _check_count(count: int) -> None:
+    allowed = limits_now().max_outputs
+    if count > allowed:
+        raise LimitExceeded(
+            f"the graph has {count} inputs or outputs, {allowed} are allowed",
+            where="graph",
+            hint="a model that needs so many can be loaded with LoadLimits(max_outputs=...)",
+        )
+
+
+def _under_name(file: TensorflowFile, model: InferenceModel, outlet: OutletId, name: str) -> OutletId:
+    """An output of the model, called as the signature has it: a node of its own where it is an input or another output."""
+    if isinstance(model.nodes[outlet.node].op, (Source, KnownTensor)) or outlet in model.outlet_labels:
+        node = GraphNode("Identity", name, {}, (name,), file)
+        function = file.ops.find("Identity")
+        assert function is not None  # it is a row of this distribution
+        return OutletId(model.add_node(name, GraphOp(node, function, (0,), {}), [InferenceFact()], [outlet]).id)
+    model.set_label(outlet, check_name(name))
+    return outlet

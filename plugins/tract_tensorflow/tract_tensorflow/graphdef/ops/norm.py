@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tract_core.dims import product
 from tract_core.errors import FactError
 from tract_core.frontend.precision import rounded_once
@@ -38,7 +40,7 @@ def fused_batch_norm(node: GraphNode, wire: Wiring) -> Results:
     result = wire.through(
         wire_batch_norm, x, scale=scale, bias=offset, mean=mean, variance=variance, eps=eps, axis=axis
     )
-    return result, *given, mean, variance
+    return result, *given, mean, variance, wire.const(np.empty(0, wire.dtype(scale).numpy))
 
 
 @tf_op(ROWS, "LRN")

@@ -53,7 +53,7 @@ def _row(reduction: Reduction) -> TensorflowFn:
             return result.through(wire_move_axes, axes, back=True) if keeps else result.squeeze(last)
         chosen = sorted(wire.axes(known, x.rank)) if x.rank else []
         if not chosen:
-            return x
+            return abs(x) if node.op_type == "EuclideanNorm" else x
         result = reduction(x, chosen)
         return result if keeps else result.squeeze(chosen)
 
