@@ -98,7 +98,7 @@ class Checkpoint:
                 hint="the file is truncated, or belongs to another model",
             )
         raw = np.frombuffer(content, np.uint8, entry.size, entry.offset)
-        if masked_checksum(raw.data) != entry.crc32c:
+        if masked_checksum(raw) != entry.crc32c:
             raise CorruptModel(f"its checksum is another one than {location!r} has", hint="the file is damaged")
         return from_bytes(kind, shape, content, entry.offset, entry.size)
 

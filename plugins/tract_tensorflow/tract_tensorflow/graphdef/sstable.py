@@ -15,6 +15,7 @@ import google_crc32c
 
 from tract_core.errors import CorruptModel, LimitExceeded, Unsupported
 from tract_core.limits import count_node
+from tract_core.plugins.keys import Array
 
 _MAGIC: Final = 0xDB4775248B80FB57
 _FOOTER: Final = 48
@@ -22,7 +23,7 @@ _TRAILER: Final = 5
 _MOST_KEY: Final = 1 << 16
 """Bytes of a key."""
 
-_EXTEND: Final[Callable[[int, bytes | memoryview], int]] = cast("Any", google_crc32c).extend
+_EXTEND: Final[Callable[[int, bytes | Array], int]] = cast("Any", google_crc32c).extend
 
 _COMPRESSIONS: Final = {1: "Snappy", 2: "Zlib", 4: "Zstandard"}
 
@@ -38,7 +39,7 @@ def entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
         yield from _block(content, first, count)
 
 
-def masked_checksum(*parts: bytes | memoryview) -> int:
+def masked_checksum(*parts: bytes | Array) -> int:
     """The CRC-32C of bytes, changed as tables hold it: so that it is no checksum of what contains it."""
     found = 0
     for part in parts:
