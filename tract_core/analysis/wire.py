@@ -18,6 +18,7 @@ from tract_core.model.fact import InferenceFact, ShapeFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.refine import simplify_sizes
 from tract_core.model.typed import TypedModel
+from tract_core.ops.wiring import wire_cast
 
 LONGEST_PREFIX: Final = 200
 """Characters of a tensor's name in the name of a size that nobody named."""
@@ -78,7 +79,10 @@ def _wire_source(model: InferenceModel, outlet: OutletId, given: InferenceFact, 
     if given.value is None:
         analysis.outlets[outlet] = analysis.model.add_source(model.nodes[outlet.node].name, fact)
     else:
-        analysis.outlets[outlet] = analysis.model.add_const(model.nodes[outlet.node].name, given.value)
+        name = model.nodes[outlet.node].name
+        value = analysis.model.add_const(name, given.value)
+        # Sizes with symbols are of 64 bits by themselves.
+        analysis.outlets[outlet] = wire_cast(analysis.model, name, value, fact.datum_type)
 
 
 def _complete(model: InferenceModel, outlet: OutletId, given: InferenceFact, analysis: Analysis) -> TypedFact | None:

@@ -174,7 +174,7 @@ def _check_count(count: int) -> None:
 
 
 def _under_name(file: TensorflowFile, model: InferenceModel, outlet: OutletId, name: str) -> OutletId:
-    """An output of the model, called as the signature has it: a node of its own where it is an input or another output."""
+    """An output of the model, called as the signature has it; a node of its own where it is an input or has a name."""
     if isinstance(model.nodes[outlet.node].op, (Source, KnownTensor)) or outlet in model.outlet_labels:
         node = GraphNode("Identity", name, {}, (name,), file)
         function = file.ops.find("Identity")

@@ -1,7 +1,8 @@
 """Loops that go on while a condition holds.
 
-A loop that only counts up to a number runs once for each slice of what it reads by that count, and what it writes by the
-count is put together at the end (`Scan`). Any other one hands all that it changes from one iteration to the next (`Loop`).
+A loop that only counts up to a number runs once for each slice of what it reads by that count, and what it writes by
+the count is put together at the end (`Scan`). Any other one hands all that it changes from one iteration to the next
+(`Loop`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import field
 
 import numpy as np
 
-from tract_core.data import Constant, DatumType
+from tract_core.data import DatumType
 from tract_core.dims import Dim, dim_min, same_dim
 from tract_core.errors import CorruptModel, Unsupported
 from tract_core.frozen import frozen
@@ -261,7 +262,6 @@ def _as_loop(loop: _While) -> list[OutletId | None]:
     def body(facts: Sequence[TypedFact]) -> tuple[TypedModel, Sequence[OutletId]]:
         made = wire.model.empty_like()
         made.add_source("iteration", TypedFact.of(DatumType.I64, ()))
-        made.add_source("going", TypedFact.of_value(Constant(np.array(True))).without_value())
         read = [made.add_source(f"carried{slot}", fact) for slot, fact in zip(changing, facts, strict=True)]
         fed = [made.add_source(f"outer{place}", wire.fact(x)) for place, x in enumerate(outer)]
         given = _arguments(loop, dict(zip(changing, facts, strict=True)))

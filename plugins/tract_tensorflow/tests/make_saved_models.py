@@ -1,0 +1,245 @@
+"""Writes saved_models.npz: small SavedModels, what they are given, and what TensorFlow computes.
+
+Run it where TensorFlow is installed. For each model there are ``NAME/file/PATH``, the bytes of its files, and for each
+signature ``NAME/SIGNATURE/RUN/x/INPUT`` and ``NAME/SIGNATURE/RUN/y/OUTPUT``.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+
+RNG = np.random.default_rng(38)
+MODELS = {}
+
+
+def floats(*shape):
+    return RNG.uniform(-2, 2, shape).astype(np.float32)
+
+
+def model(*runs):
+    """``runs``: what each run is given, by input; the function returns the signatures of a module."""
+
+    def decorate(make):
+        MODELS[make.__name__] = (make, runs)
+        return make
+
+    return decorate
+
+
+def spec(*shape, kind=tf.float32, name="x"):
+    return tf.TensorSpec(shape, kind, name=name)
+
+
+def signatures(module, **functions):
+    for name, (function, specs) in functions.items():
+        setattr(module, f"{name}_function", tf.function(function, input_signature=specs))
+    return module, {name: getattr(module, f"{name}_function") for name in functions}
+
+
+@model({"x": floats(3, 4)}, {"x": floats(1, 4)})
+def dense():
+    module = tf.Module()
+    module.w, module.b = tf.Variable(floats(4, 5)), tf.Variable(floats(5))
+    module.halves = tf.Variable(tf.cast(floats(5), tf.bfloat16))
+
+    def default(x):
+        y = tf.nn.relu(x @ module.w + module.b)
+        return {"y": y, "again": y, "x_itself": x, "seven": tf.constant([7.0]), "scaled": y * tf.cast(module.halves, tf.float32)}
+
+    return signatures(
+        module,
+        serving_default=(default, [spec(None, 4)]),
+        other=(lambda x: {"sum": tf.reduce_sum(x, -1)}, [spec(None, 4)]),
+    )
+
+
+@model({"a": np.array([[1, 4], [0, 2]], np.int32), "b": np.float32(2)})
+def two_inputs():
+    module = tf.Module()
+    module.table, module.one = tf.Variable(floats(5, 3)), tf.Variable(1.5)
+    module.flag = tf.Variable(True)
+
+    def default(a, b):
+        rows = tf.gather(module.table, a) * b
+        return {"rows": rows, "one": module.one * b, "flag": tf.logical_and(module.flag, b > 0)}
+
+    return signatures(module, serving_default=(default, [spec(None, None, kind=tf.int32, name="a"), spec(name="b")]))
+
+
+@model({"x": floats(3)}, {"x": -np.ones(3, np.float32)})
+def branches():
+    module = tf.Module()
+    module.w = tf.Variable(floats(3))
+
+    def default(x):
+        y = tf.cond(tf.reduce_sum(x) > 0, lambda: x * module.w, lambda: x - 1.0)
+        z = tf.cond(tf.shape(x)[0] > 2, lambda: tf.concat([y, y], 0), lambda: y)
+        return {"y": y, "z": z}
+
+    return signatures(module, serving_default=(default, [spec(3)]))
+
+
+@model({"x": floats(2)}, {"x": floats(5)})
+def sizes_of_branches():
+    def default(x):
+        return {"y": tf.cond(tf.reduce_sum(x) > 0, lambda: tf.concat([x, x], 0), lambda: x)}
+
+    return signatures(tf.Module(), serving_default=(default, [spec(None)]))
+
+
+@model({"n": np.int32(7)}, {"n": np.int32(1)}, {"n": np.int32(27)})
+def endless():
+    def default(n):
+        n, steps = tf.while_loop(
+            lambda n, steps: n > 1,
+            lambda n, steps: (tf.where(n % 2 == 0, n // 2, 3 * n + 1), steps + 1),
+            (n, tf.constant(0)),
+        )
+        return {"n": n, "steps": steps}
+
+    return signatures(tf.Module(), serving_default=(default, [spec(kind=tf.int32, name="n")]))
+
+
+@model({"x": floats(2, 3)}, {"x": floats(1, 3)})
+def counted():
+    module = tf.Module()
+    module.w = tf.Variable(floats(3, 3) * 0.5)
+
+    def default(x):
+        _, y = tf.while_loop(lambda i, x: i < 4, lambda i, x: (i + 1, tf.tanh(x @ module.w)), (0, x))
+        return {"y": y}
+
+    return signatures(module, serving_default=(default, [spec(None, 3)]))
+
+
+@model({"x": floats(2, 3)})
+def growing():
+    def default(x):
+        _, y = tf.while_loop(
+            lambda i, y: i < 3,
+            lambda i, y: (i + 1, tf.concat([y, x], 0)),
+            (0, x),
+            shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 3])),
+        )
+        return {"y": y}
+
+    return signatures(tf.Module(), serving_default=(default, [spec(2, 3)]))
+
+
+@model({"x": floats(5, 2, 3)}, {"x": floats(2, 1, 3)}, {"x": floats(1, 2, 3)})
+def lists():
+    module = tf.Module()
+    module.w = tf.Variable(floats(3, 3) * 0.5)
+
+    def step(state, piece):
+        return tf.tanh(state @ module.w + piece)
+
+    def default(x):
+        running = tf.scan(step, x, initializer=tf.zeros_like(x[0]))
+        mapped = tf.map_fn(lambda piece: piece * 2.0 + tf.reduce_sum(piece), x)
+        return {"running": running, "mapped": mapped}
+
+    return signatures(module, serving_default=(default, [spec(None, None, 3)]))
+
+
+@model({"x": floats(4, 3)})
+def written_backwards():
+    def default(x):
+        size = tf.shape(x)[0]
+        items = tf.TensorArray(tf.float32, size)
+        _, items = tf.while_loop(
+            lambda i, items: i < size,
+            lambda i, items: (i + 1, items.write(size - 1 - i, x[i] * tf.cast(i, tf.float32))),
+            (0, items),
+        )
+        return {"y": items.stack()}
+
+    return signatures(tf.Module(), serving_default=(default, [spec(None, 3)]))
+
+
+@model({"x": floats(3, 2)})
+def loop_in_loop():
+    def inner(x):
+        return tf.while_loop(lambda j, y: j < 2, lambda j, y: (j + 1, y * 0.5 + 1.0), (0, x))[1]
+
+    def default(x):
+        return {"y": tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, inner(y) - x), (0, x))[1]}
+
+    return signatures(tf.Module(), serving_default=(default, [spec(None, 2)]))
+
+
+@model({"x": floats(3, 2)})
+def calls():
+    @tf.function(autograph=False)
+    def innermost(x):
+        return tf.nn.top_k(x, 2)
+
+    @tf.function(autograph=False)
+    def inner(x):
+        values, places = innermost(x)
+        return values * 2.0, places
+
+    def default(x):
+        values, places = inner(x)
+        more, _ = inner(values)
+        return {"values": values + more, "places": places}
+
+    return signatures(tf.Module(), serving_default=(default, [spec(None, 2)]))
+
+
+def old_variables(folder):
+    """A SavedModel as TensorFlow 1 made them: variables that are no resources, restored by nodes of the graph."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [None, 4], "x")
+        w = tf.compat.v1.get_variable("w", initializer=floats(4, 3), use_resource=False)
+        b = tf.compat.v1.get_variable("b", initializer=floats(3), use_resource=True)
+        y = tf.nn.softmax(x @ w + b)
+        session.run(tf.compat.v1.global_variables_initializer())
+        tf.compat.v1.saved_model.simple_save(session, folder, {"x": x}, {"y": y})
+        given = floats(2, 4)
+        return {"serving_default": [({"x": given}, {"y": session.run(y, {x: given})})]}
+
+
+def new_model(name, folder):
+    make, runs = MODELS[name]
+    module, functions = make()
+    tf.saved_model.save(module, folder, signatures=functions)
+    loaded = tf.saved_model.load(folder).signatures
+    return {
+        signature: [
+            (given, {key: value.numpy() for key, value in loaded[signature](**given_as(given)).items()}) for given in runs
+        ]
+        for signature in functions
+    }
+
+
+def given_as(given):
+    return {key: tf.constant(value) for key, value in given.items()}
+
+
+def main():
+    packed = {}
+    for name in [*MODELS, "old_variables"]:
+        with tempfile.TemporaryDirectory() as folder:
+            found = old_variables(f"{folder}/m") if name == "old_variables" else new_model(name, f"{folder}/m")
+            for path in sorted(Path(folder, "m").rglob("*")):
+                if path.is_file() and path.name != "fingerprint.pb":
+                    packed[f"{name}/file/{path.relative_to(Path(folder, 'm')).as_posix()}"] = np.frombuffer(path.read_bytes(), np.uint8)
+            for signature, runs in found.items():
+                for number, (given, wanted) in enumerate(runs):
+                    packed |= {f"{name}/{signature}/{number}/x/{key}": value for key, value in given.items()}
+                    packed |= {f"{name}/{signature}/{number}/y/{key}": value for key, value in wanted.items()}
+    target = Path(__file__).with_name("saved_models.npz")
+    np.savez_compressed(target, **packed)
+    print(len(MODELS) + 1, "models,", target.stat().st_size, "bytes")
+
+
+if __name__ == "__main__":
+    main()
