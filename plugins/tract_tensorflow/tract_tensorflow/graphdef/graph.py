@@ -203,6 +203,8 @@ class GraphReader:
         return [ReservedList(length, Reserved(self._view(proto).element_type("element_dtype")))]
 
     def _hand_on(self, proto: Message, inputs: list[Value]) -> list[Value]:
+        if not inputs:
+            raise CorruptModel("it has no inputs")
         if proto.op == "IdentityN" and not all(isinstance(value, OutletId) for value in inputs):
             return inputs
         return self._add_node(proto, inputs) if isinstance(inputs[0], OutletId) else inputs[:1]
