@@ -89,6 +89,11 @@ def examine(content, chance):
     """What became of a file: ``"ran"``, ``"refused"``, or ``"failed"`` in the run. Raises whatever is a finding."""
     from tract_onnx.frontend import OnnxLoader
 
+    return examined(OnnxLoader, content, chance)
+
+
+def examined(loader, content, chance):
+    """The same, of a file that is read by ``loader``."""
     from tract_core.errors import TractError
     from tract_core.limits import LoadLimits
     from tract_core.runtime.plan import TypedSimplePlan
@@ -102,7 +107,7 @@ def examine(content, chance):
         max_fold_ops=1 << 24,
     )
     try:
-        model = OnnxLoader(limits=limits).load_bytes(content)
+        model = loader(limits=limits).load_bytes(content)
         model.analyse()
         typed = model.into_typed()
         plans = [TypedSimplePlan(typed.clone()), TypedSimplePlan(typed.declutter())]

@@ -74,10 +74,11 @@ def mutated(models: list[onnx.ModelProto], chance: random.Random) -> bytes:
         content = changed.SerializeToString()
     except (EncodeError, ValueError):
         content = model.SerializeToString()
-    return _bytes_changed(content, chance) if chance.random() < 0.1 else content
+    return bytes_changed(content, chance) if chance.random() < 0.1 else content
 
 
-def _bytes_changed(content: bytes, chance: random.Random) -> bytes:
+def bytes_changed(content: bytes, chance: random.Random) -> bytes:
+    """Bytes with some of them changed, left out or repeated."""
     data = bytearray(content)
     for _ in range(chance.choice((1, 2, 8))):
         if not data:
@@ -131,10 +132,10 @@ def _scalar(field: Any, old: Any, chance: random.Random, model: onnx.ModelProto)
         return chance.choice(FLOATS)
     if field.type == FieldDescriptor.TYPE_STRING:
         return chance.choice((chance.choice(TEXTS), chance.choice(_names(model))))
-    return chance.choice((b"", old[:-1], old + b"\x00", chance.randbytes(len(old)), _other_numbers(old, chance)))
+    return chance.choice((b"", old[:-1], old + b"\x00", chance.randbytes(len(old)), other_numbers(old, chance)))
 
 
-def _other_numbers(raw: bytes, chance: random.Random) -> bytes:
+def other_numbers(raw: bytes, chance: random.Random) -> bytes:
     """Raw data, one of its numbers another one; taken as 64-bit integers where the length allows."""
     size, code = (8, "<q") if len(raw) % 8 == 0 else (4, "<i")
     if len(raw) < size:

@@ -61,6 +61,8 @@ def transpose(node: GraphNode, wire: Wiring) -> OutletId:
 def invert_permutation(node: GraphNode, wire: Wiring) -> OutletId:
     """Where each number stands in the input"""
     x = wire.input(0)
+    if wire.rank(x) != 1:
+        raise FactError(f"a list is wanted, found {wire.fact(x)}")
     known = wire.ints(x, "permutation")
     if known is not None:
         if sorted(known) != list(range(len(known))):
