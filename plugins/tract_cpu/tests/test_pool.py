@@ -11,8 +11,10 @@ from tract_cpu.plan import CpuPlan
 from tract_core.data import DatumType
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.pool import MaxPool, SumPool, max_pool, sum_pool
 from tract_core.ops.pool_spec import DataFormat, Explicit, ExplicitOnnxPool, PoolSpec, SameLower, SameUpper, Valid
+from tract_core.runtime.plan import TypedSimplePlan
 
 SPATIAL = {1: [(1,), (2,), (170,)], 2: [(2, 3), (7, 70)], 3: [(3, 4, 35)]}
 
@@ -119,3 +121,22 @@ def test_places_of_the_largest_elements(isa, layout) -> None:
             for found, one in zip(plan.spawn().run([x]), wanted, strict=True):
                 np.testing.assert_array_equal(found, one)
                 assert found.dtype == one.dtype
+
+
+@pytest.mark.parametrize("op", [MaxPool, SumPool])
+@pytest.mark.parametrize("layout", [DataFormat.NCHW, DataFormat.NHWC], ids=lambda layout: layout.name)
+def test_pools_of_what_a_convolution_gives_in_blocks_of_channels(isa, layout, op) -> None:
+    first = layout is DataFormat.NCHW
+    model, rng = TypedModel(), np.random.default_rng(2)
+    x = model.add_source("x", parse_typed_fact("2,16,13,14,f32" if first else "2,13,14,16,f32", model.symbols))
+    weights = rng.standard_normal((64, 16, 3, 3)).astype(np.float32)
+    kernel = model.add_const("kernel", weights if first else np.ascontiguousarray(weights.transpose(2, 3, 1, 0)))
+    bias = model.add_const("bias", np.zeros((), np.float32))
+    form = KernelFormat.OIHW if first else KernelFormat.HWIO
+    convolved = model.wire_node("conv", Conv(PoolSpec(layout, (3, 3), SameUpper()), form), [x, kernel, bias])
+    spec = PoolSpec(layout, (3, 3), SameUpper(), strides=(2, 2))
+    model.set_outputs(model.wire_node("pool", op(spec), convolved))
+    given = rng.standard_normal((2, 16, 13, 14) if first else (2, 13, 14, 16)).astype(np.float32)
+    (wanted,) = TypedSimplePlan(model.clone()).run([given])
+    (found,) = CpuPlan(model, isa).spawn().run([given])
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())

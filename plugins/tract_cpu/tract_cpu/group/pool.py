@@ -32,7 +32,9 @@ def group_pool(op: Pool, start: Start) -> CpuGroup:
     if isinstance(op, MaxPool) and op.indices is not None:
         return start.alone()
     form = start.only_blocked(0)
-    form = form if form is not None and form.axis == layout.c_axis(fact.rank) else None
+    # With the channels last, blocks of them do not lie side by side along the last spatial axis, as lines want them.
+    at_channels = form is not None and layout.channels_first and form.axis == layout.c_axis(fact.rank)
+    form = form if at_channels else None
     return start.epilogue(Expression((element,)), list(start.read(form)), form)
 
 
