@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tract_core.data import DatumType
-from tract_core.dims import product
+from tract_core.dims import dim_min, product
 from tract_core.errors import FactError, Unsupported
+from tract_core.model.conditions import may_equal
 from tract_core.ops.wired import Wired
 from tract_core.ops.wiring_dyn import wire_eye, wire_range
 from tract_core.plugins.tables import Rows
@@ -79,11 +80,8 @@ def matrix_diag_part(node: GraphNode, wire: Wiring) -> Wired:
     """The diagonals of matrices"""
     _check_main(wire, 1, 0)
     x = _matrices(wire)
-    if x.shape[-2] != x.shape[-1]:
-        known = [size for size in x.shape[-2:] if isinstance(size, int)]
-        if len(known) != 2:
-            raise Unsupported(f"the diagonals of {x.fact}, which may be longer one way or the other")
-        size = min(known)
+    if not may_equal(x.shape[-2], x.shape[-1]):
+        size = dim_min(x.shape[-2], x.shape[-1])
         x = x[..., :size, :size]
     return _eye(x).where(x, 0).sum([x.rank - 1]).squeeze([x.rank - 1])
 
@@ -93,7 +91,7 @@ def matrix_set_diag(node: GraphNode, wire: Wiring) -> Wired:
     """Matrices with other diagonals"""
     _check_main(wire, 2, 0)
     x, diagonal = _matrices(wire), wire.tensor(1)
-    if x.shape[-2] != x.shape[-1]:
+    if not may_equal(x.shape[-2], x.shape[-1]):
         raise Unsupported(f"other diagonals for {x.fact}, which is not square")
     return _eye(x).where(diagonal[..., None], x)
 

@@ -96,6 +96,8 @@ def combined(node: GraphNode, wire: Wiring) -> Sequence[Wired]:
     boxes, scores = wire.tensor(0), wire.tensor(1)
     if boxes.rank != 4 or scores.rank != 3:
         raise FactError(f"boxes of 4 axes and scores of 3 are wanted, found {boxes.fact} and {scores.fact}")
+    if is_symbolic(boxes.shape[2]):
+        raise Unsupported(f"whether all classes share the boxes {boxes.fact} must be known when the model is loaded")
     images, count, classes = scores.shape
     places, found = _best(node, wire, boxes, scores)
     is_there = found > float("-inf")
