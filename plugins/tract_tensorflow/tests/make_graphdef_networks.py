@@ -94,7 +94,9 @@ def randomised(model):
     rng = np.random.default_rng(1)
     for weight in model.weights:
         if "moving" in weight.path or weight.path.endswith(("beta", "bias")):
-            weight.assign(rng.uniform(0.5, 1.5, weight.shape) if "variance" in weight.path else rng.normal(0, 0.1, weight.shape))
+            weight.assign(
+                rng.uniform(0.5, 1.5, weight.shape) if "variance" in weight.path else rng.normal(0, 0.1, weight.shape)
+            )
     return model
 
 

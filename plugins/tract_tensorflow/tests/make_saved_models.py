@@ -51,7 +51,13 @@ def dense():
 
     def default(x):
         y = tf.nn.relu(x @ module.w + module.b)
-        return {"y": y, "again": y, "x_itself": x, "seven": tf.constant([7.0]), "scaled": y * tf.cast(module.halves, tf.float32)}
+        return {
+            "y": y,
+            "again": y,
+            "x_itself": x,
+            "seven": tf.constant([7.0]),
+            "scaled": y * tf.cast(module.halves, tf.float32),
+        }
 
     return signatures(
         module,
@@ -214,7 +220,8 @@ def new_model(name, folder):
     loaded = tf.saved_model.load(folder).signatures
     return {
         signature: [
-            (given, {key: value.numpy() for key, value in loaded[signature](**given_as(given)).items()}) for given in runs
+            (given, {key: value.numpy() for key, value in loaded[signature](**given_as(given)).items()})
+            for given in runs
         ]
         for signature in functions
     }
@@ -231,7 +238,9 @@ def main():
             found = old_variables(f"{folder}/m") if name == "old_variables" else new_model(name, f"{folder}/m")
             for path in sorted(Path(folder, "m").rglob("*")):
                 if path.is_file() and path.name != "fingerprint.pb":
-                    packed[f"{name}/file/{path.relative_to(Path(folder, 'm')).as_posix()}"] = np.frombuffer(path.read_bytes(), np.uint8)
+                    packed[f"{name}/file/{path.relative_to(Path(folder, 'm')).as_posix()}"] = np.frombuffer(
+                        path.read_bytes(), np.uint8
+                    )
             for signature, runs in found.items():
                 for number, (given, wanted) in enumerate(runs):
                     packed |= {f"{name}/{signature}/{number}/x/{key}": value for key, value in given.items()}

@@ -239,11 +239,7 @@ class GraphReader:
             slots.append(len(outlets))
             outlets.append(value.length if isinstance(value, ReservedList) else value)
         op = self._op(node, tuple(slots), marks)
-        name = next(filter(None, node.output_names), node.name)
-        added = self._model.add_node(name, op, [InferenceFact()] * len(node.output_names), outlets)
-        for outlet, output in zip(added.outlets(), node.output_names, strict=True):
-            if output and output != added.name:
-                self._model.set_label(outlet, output)
+        added = self._model.add_node(node.name, op, [InferenceFact()] * len(node.output_names), outlets)
         return list(added.outlets())
 
     def _view(self, proto: Message, count: int = 0) -> GraphNode:
