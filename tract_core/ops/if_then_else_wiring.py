@@ -8,17 +8,18 @@ The same becomes of a branch that cannot be typed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tract_core.data import Value
 from tract_core.data.containers import join_types
 from tract_core.dims import Dim, is_symbolic, same_dim
 from tract_core.errors import FactError, TractError
-from tract_core.model.choices import choose, may_reconsider
+from tract_core.model.choices import choose, inside, is_about_facts, may_reconsider, questions
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.identity import Identity
+from tract_core.model.inline import inline_body
 from tract_core.model.typed import TypedModel
 from tract_core.ops.axis import AddAxis, Reshape, RmAxis
 from tract_core.ops.binary import Eq, Ge, Gt, Le, Lt, Ne
@@ -32,6 +33,50 @@ Body = tuple[TypedModel, Sequence[OutletId]]
 """A branch: a model, and for each of its inputs the outlet around it that it reads."""
 
 _LABELS: Final = ("then", "else")
+
+BranchFn = Callable[[str, bool], Body]
+"""``(name, in a scope of its own) -> branch``: what is found to be so in such a scope need not be so outside of it."""
+
+
+def wire_branches(
+    model: TypedModel, name: str, condition: OutletId, names: tuple[str, str], read: BranchFn
+) -> Sequence[OutletId]:
+    """Two branches of a frontend. The one that is taken stands in the node's place where the condition is known.
+
+    ``names``: what the file calls the branch for a condition that holds, and the other one; ``read``: gives a branch by
+    its name. Raises TractError.
+    """
+    taken = _taken(model, condition)
+    if taken is not None:
+        body, captured = read(names[0] if taken else names[1], False)
+        return inline_body(model, body, captured)
+    since = questions()
+    then, other = (_branch(label, read) for label in names)
+    return wire_if(model, name, condition, then, other, since=since)
+
+
+def _taken(model: TypedModel, condition: OutletId) -> bool | None:
+    """Whether the condition holds, where that is known. Raises FactError unless it has one element."""
+    value = model.outlet_fact(condition).value
+    if value is None:
+        return None
+    if value.array.size != 1:
+        raise FactError(f"the condition of If has {value.array.size} elements, 1 is wanted")
+    element = value.array.reshape(()).item()
+    if is_symbolic(element):
+        element = model.known.simplify(element)
+    return None if is_symbolic(element) else bool(element)
+
+
+def _branch(name: str, read: BranchFn) -> Body | TractError:
+    """A branch, or why it cannot be typed. Raises TractError for what is wrong with it whatever the sizes."""
+    try:
+        with inside(name):
+            return read(name, True)
+    except TractError as error:
+        if not is_about_facts(error):
+            raise
+        return error
 
 
 def known_condition(wire: NodeWiring, condition: OutletId) -> bool | None:
