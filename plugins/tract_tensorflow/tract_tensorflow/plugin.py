@@ -16,6 +16,7 @@ _TFLITE: Final = (
     "bucketize",
     "cast",
     "concat",
+    "control",
     "conv",
     "cumsum",
     "deconv",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import prod
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tract_core.data import DatumType
 from tract_core.data.stored import byte_count, checked_shape, from_bytes
-from tract_core.errors import CorruptModel, TractError, Unsupported, VersionError
+from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported, VersionError
 from tract_core.frozen import frozen
 from tract_core.limits import LoadLimits
 from tract_core.plugins.keys import Array
@@ -102,6 +103,8 @@ class TfliteTensor:
 class TfliteFile:
     """One file. ``operators``: the functions that wire operators, by name. ``problems``: as of the ONNX frontend.
 
+    ``entered``: the graphs that are being read, by number, the innermost last.
+
     Raises ModelError.
     """
 
@@ -123,6 +126,7 @@ class TfliteFile:
         self.codes = [_operator_name(code) for code in self.model.tables("operator_codes")]
         self.graphs = list(self.model.tables("subgraphs"))
         self.buffers = list(self.model.tables("buffers"))
+        self.entered: tuple[int, ...] = ()
         self._arrays: dict[tuple[int, str, tuple[int, ...]], Array] = {}
         if not self.graphs:
             raise CorruptModel("the file has no graph")
@@ -138,6 +142,20 @@ class TfliteFile:
         if not 0 <= index < len(self.graphs):
             raise CorruptModel(f"graph {index} is asked for, the file has {len(self.graphs)}")
         return self.graphs[index]
+
+    def inside(self, index: int) -> TfliteFile:
+        """The file as a graph of it is read from. Raises CorruptModel, or LimitExceeded when that is too deep."""
+        self.graph(index)
+        if index in self.entered:
+            raise CorruptModel(f"graph {index} calls itself")
+        if len(self.entered) > self.limits.max_depth:
+            raise LimitExceeded(
+                f"graphs call one another more than {self.limits.max_depth} deep",
+                hint="a model that needs so many can be loaded with LoadLimits(max_depth=...)",
+            )
+        other = copy(self)
+        other.entered = (*self.entered, index)
+        return other
 
     def content_of(self, buffer: int) -> Array:
         """The bytes of a buffer, which are none for an empty one. Raises CorruptModel."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tract_core.analysis.inference import InferenceModel, InferenceOp, Unknown
-from tract_core.errors import CorruptModel, LimitExceeded, TractError
+from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
 from tract_core.limits import limits_now
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
@@ -17,47 +17,95 @@ from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.op import TfliteOp
 from tract_tensorflow.tflite.options import MORE_OPTION_TABLES, OPTION_TABLES
 from tract_tensorflow.tflite.registry import CUSTOM, QUANTIZED
+from tract_tensorflow.tflite.variables import KeepingGraph, Variables
 
 
 class GraphReader:
-    """Puts one graph into a model. ``tensors``: what it says of each; ``inputs``, ``outputs``: which those are."""
+    """Puts the innermost graph that a file has entered into a model.
 
-    def __init__(self, file: TfliteFile, graph: Table, model: InferenceModel) -> None:
+    ``tensors``: what it says of each; ``inputs``, ``outputs``: which those are. ``variables``: those of the graph
+    around it; ``prefix``: stands in front of the names of its tensors.
+    """
+
+    def __init__(
+        self, file: TfliteFile, model: InferenceModel, variables: Variables | None = None, *, prefix: str = ""
+    ) -> None:
         self._file = file
-        self._graph = graph
+        self._graph = graph = file.graph(file.entered[-1])
         self._model = model
         self.tensors = [read_tensor(index, one, file.limits) for index, one in enumerate(graph.tables("tensors"))]
         self._outlets: dict[int, OutletId] = {}
-        self._names = unique_names([one.name for one in self.tensors])
+        self._handles: dict[int, str] = {}
+        self._variables = variables
+        self._names = [prefix + name for name in unique_names([one.name for one in self.tensors])]
         self.inputs: list[int] = graph.numbers("inputs").tolist()
         self.outputs: list[int] = graph.numbers("outputs").tolist()
         self._check_counts(len(self.inputs), len(self.outputs))
+
+    def add_model(self) -> None:
+        """Add the graph as a model of its own; one that assigns variables as one node. Raises ModelError."""
+        operators = list(self._graph.tables("operators"))
+        self._variables = Variables()
+        if any(self._op_type(table) == "ASSIGN_VARIABLE" for table in operators):
+            self._add_keeping(operators)
+        else:
+            self.add_all()
 
     def add_all(self, inputs: Sequence[InferenceFact] | None = None) -> None:
         """Add inputs, constants, operators and outputs.
 
         ``inputs``: facts for the inputs, when they are known better than the file knows them. Raises ModelError.
         """
+        self.add_inputs(inputs)
+        self.add_nodes()
+        self._model.set_outputs(self.results())
+
+    def add_nodes(self) -> None:
+        """Add constants and operators. Raises ModelError."""
+        for position, table in enumerate(self._graph.tables("operators")):
+            self._add_node(position, table)
+
+    def results(self) -> list[OutletId]:
+        """What the graph gives. Raises CorruptModel."""
+        if not self.outputs:
+            raise CorruptModel("the graph has no outputs")
+        return [self._outlet(self._tensor(index), "an output of the graph") for index in self.outputs]
+
+    def add_inputs(self, inputs: Sequence[InferenceFact] | None) -> list[OutletId]:
+        """Add inputs, of these facts or of those that the file says. Raises ModelError."""
         for number, index in enumerate(self.inputs):
             tensor = self._tensor(index)
             if index in self._outlets:
                 raise CorruptModel(f"tensor {index} is two inputs of the graph")
             fact = fact_of(tensor) if inputs is None else inputs[number]
             self._outlets[index] = self._model.add_source(self._names[index], fact)
-        for position, table in enumerate(self._graph.tables("operators")):
-            self._add_node(position, table)
-        self._model.set_outputs([self._outlet(self._tensor(index), "an output of the graph") for index in self.outputs])
+        return [self._outlets[index] for index in self.inputs]
+
+    def _add_keeping(self, operators: Sequence[Table]) -> None:
+        """The whole graph as one node: what its variables hold goes on from run to run."""
+        inputs = self.add_inputs(None)
+        for table in operators:
+            node = self._view(table)
+            if node.op_type == "CALL_ONCE":
+                self._call_once(node)
+        assert self._variables is not None  # add_model made them
+        held = self._variables.held
+        op = KeepingGraph(self._file, tuple(held))
+        names = [self._names[self._tensor(index).index] for index in self.outputs]
+        facts = [InferenceFact()] * len(names)
+        added = self._model.add_node(f"{names[0] if names else ''}.run", op, facts, [*inputs, *held.values()])
+        self._model.set_outputs(list(added.outlets()))
+        for outlet, name in zip(added.outlets(), names, strict=True):
+            self._model.set_label(outlet, name)
 
     def _check_counts(self, inputs: int, outputs: int) -> None:
-        """Raises LimitExceeded for too many, CorruptModel for a graph without outputs."""
+        """Raises LimitExceeded for too many."""
         allowed = limits_now().max_outputs
         if max(inputs, outputs) > allowed:
             raise LimitExceeded(
                 f"the graph has {inputs} inputs and {outputs} outputs, {allowed} are allowed",
                 hint="a model that needs so many can be loaded with LoadLimits(max_outputs=...)",
             )
-        if not outputs:
-            raise CorruptModel("the graph has no outputs")
 
     def _tensor(self, index: int) -> TfliteTensor:
         if not 0 <= index < len(self.tensors):
@@ -80,6 +128,9 @@ class GraphReader:
         where = f"node {(names[0] if names else f'operator {position}')[:200]!r} ({node.op_type[:200]})"
         try:
             self._check_outputs(node)
+            if node.op_type in _ABOUT_VARIABLES:
+                _ABOUT_VARIABLES[node.op_type](self, node)
+                return
             read = [tensor for tensor in node.inputs if tensor is not None and not tensor.is_variable]
             inputs = [self._outlet(tensor, "it") for tensor in read]
         except TractError as error:
@@ -98,16 +149,47 @@ class GraphReader:
             if tensor.index in self._outlets:
                 raise CorruptModel(f"it computes {self._names[tensor.index][:200]!r}, which is there already")
 
-    def _view(self, table: Table) -> TfliteNode:
+    def _op_type(self, table: Table) -> str:
         code = table.integer("opcode_index")
         if code >= len(self._file.codes):
             raise CorruptModel(f"operator code {code} is asked for, the file has {len(self._file.codes)}")
+        return self._file.codes[code]
+
+    def _call_once(self, node: TfliteNode) -> None:
+        """What another graph assigns to variables, before the first run."""
+        index = node.integer("init_subgraph_index", 0)
+        variables = self._known_variables()
+        if index not in variables.called:
+            variables.called.add(index)
+            GraphReader(self._file.inside(index), self._model, variables, prefix=f"graph{index}.").add_nodes()
+
+    def _var_handle(self, node: TfliteNode) -> None:
+        self._handles[node.output().index] = node.text_of("shared_name")
+
+    def _read_variable(self, node: TfliteNode) -> None:
+        self._outlets[node.output().index] = self._known_variables().value(self._variable(node))
+
+    def _assign_variable(self, node: TfliteNode) -> None:
+        self._known_variables().assign(self._variable(node), self._outlet(node.input(1), "it"))
+
+    def _variable(self, node: TfliteNode) -> str:
+        found = self._handles.get(node.input(0).index)
+        if found is None:
+            raise Unsupported(f"which variable is meant is computed: {node.input(0).name[:200]!r} is no handle")
+        return found
+
+    def _known_variables(self) -> Variables:
+        if self._variables is None:
+            raise Unsupported("a variable is read or assigned inside a branch or a loop")
+        return self._variables
+
+    def _view(self, table: Table) -> TfliteNode:
         options = table.union("builtin_options", OPTION_TABLES)
         if options is None:
             options = table.union("builtin_options2", MORE_OPTION_TABLES)
         inputs = table.numbers("inputs").tolist()
         return TfliteNode(
-            op_type=self._file.codes[code],
+            op_type=self._op_type(table),
             inputs=tuple(None if index == -1 else self._tensor(index) for index in inputs),
             outputs=tuple(self._tensor(index) for index in table.numbers("outputs").tolist()),
             options=options,
@@ -131,3 +213,12 @@ _CUSTOM_HINT: Final = "a plugin can bring it, as a row 'custom/NAME' of the tabl
 def fact_of(tensor: TfliteTensor) -> InferenceFact:
     """What the file says of an input. Raises Unsupported for one that is no tensor of elements."""
     return InferenceFact(tensor.kind, tensor.shape)
+
+
+_ABOUT_VARIABLES: Final[Mapping[str, Callable[[GraphReader, TfliteNode], None]]] = {
+    "CALL_ONCE": GraphReader._call_once,  # pyright: ignore[reportPrivateUsage]: a table of methods
+    "VAR_HANDLE": GraphReader._var_handle,  # pyright: ignore[reportPrivateUsage]: as above
+    "READ_VARIABLE": GraphReader._read_variable,  # pyright: ignore[reportPrivateUsage]: as above
+    "ASSIGN_VARIABLE": GraphReader._assign_variable,  # pyright: ignore[reportPrivateUsage]: as above
+}
+"""What becomes no node: a variable is whatever was assigned to it last."""

@@ -63,8 +63,8 @@ class TfliteLoader:
             model = InferenceModel(registry=self._registry)
             model.limits = self._limits
             signature = find_signature(file, self._signature) if self._signature else None
-            reader = GraphReader(file, file.graph(signature.graph if signature else 0), model)
-            reader.add_all()
+            reader = GraphReader(file.inside(signature.graph if signature else 0), model)
+            reader.add_model()
             inputs, outputs = reader.inputs, reader.outputs
             if signature is not None:
                 apply(signature, model, inputs, outputs)

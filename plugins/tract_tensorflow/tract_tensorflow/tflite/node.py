@@ -82,6 +82,10 @@ class TfliteNode(Attributes):
             raise CorruptModel(f"output {slot} is missing; the operator has {len(self.outputs)} outputs")
         return self.outputs[slot]
 
+    def text_of(self, name: str) -> str:
+        """A text that it says, which is no word of a list; an empty one where it says nothing."""
+        return "" if self.options is None or not self.has(name) else self.options.text(name)
+
     @property
     def is_quantized(self) -> bool:
         """Whether its first input, or its first output, holds integers that stand for numbers."""
