@@ -33,8 +33,8 @@ SHARED: Final = 64
 _SAME_SIZE: Final = ("Cast", "Reshape", "Squeeze", "Unsqueeze")
 """Operators behind which a size is the same."""
 
-_STREAM: Final = "pulse.delay"
-"""The property that a model in pulses has."""
+_STREAM: Final = frozenset({"pulse.delay", "states.kept"})
+"""The properties that models have which go on from run to run: one in pulses, and one whose format says so."""
 
 _HINT: Final = "write it as an archive (.nnef.tar), which has words for every operator"
 
@@ -197,8 +197,8 @@ class GraphWriter:
 
     @property
     def is_stream(self) -> bool:
-        """Whether the model goes on from run to run: it is one in pulses."""
-        return self._outer.is_stream if self._outer is not None else _STREAM in self.model.properties
+        """Whether the model goes on from run to run: it is one in pulses, or its format has states."""
+        return self._outer.is_stream if self._outer is not None else not _STREAM.isdisjoint(self.model.properties)
 
     def state(self, wanted: str, fact: TypedFact) -> str:
         """An input for what is kept between runs. Raises Unwritable in a body."""

@@ -99,32 +99,40 @@ def _looped(op: Scan, node: Spelling, names: list[str]) -> tuple[list[str], list
     cuts = [(slot, one) for slot, one in enumerate(op.inputs) if isinstance(one, ScannedInput)]
     kept = list(op.state_outputs)
     joined = [(slot, one.full) for slot, one in enumerate(op.outputs) if one.full is not None]
-    ends = [slot for slot, one in enumerate(op.outputs) if one.last is not None]
-    if not set(ends) <= set(kept) or not all(_fits(node, slot, cut) for slot, cut in cuts):
+    ends = [slot for slot, one in enumerate(op.outputs) if one.last is not None and slot not in kept]
+    if (ends and not _has_iterations(op, node)) or not all(_fits(node, slot, cut) for slot, cut in cuts):
         return None
+    gathered = [*joined, *((slot, None) for slot in ends)]
     given, names = [*states, *(slot for slot, _ in cuts)], list(names)
     for slot, cut in cuts:
         if abs(cut.chunk) != 1:
             names[slot] = node.reshaped(names[slot], _cut(node.fact(slot).shape, cut.axis, abs(cut.chunk)))
     made = node.several(
         "Scan",
-        len(kept) + len(joined),
+        len(kept) + len(gathered),
         *(names[slot] for slot in given),
-        body=_body(op, node, names, given, [*kept, *(slot for slot, _ in joined)]),
+        body=_body(op, node, names, given, taken=(kept, gathered)),
         num_scan_inputs=len(cuts),
         scan_input_axes=[cut.axis for _, cut in cuts],
         scan_input_directions=[int(cut.chunk < 0) for _, cut in cuts],
-        **(_told(joined) if joined else {}),
+        **(_told(gathered) if gathered else {}),
     )
     results: dict[int, str] = {}
-    for (_, full), name in zip(joined, made[len(kept) :], strict=True):
+    for (_, full), name in zip(joined, made[len(kept) :], strict=False):
         whole = node.result(full.slot).shape
         results[full.slot] = name if abs(full.chunk) == 1 else node.reshaped(name, whole)
-    for slot, name in zip(kept, made, strict=False):
-        last = op.outputs[slot].last
-        if last is not None:
-            results[last] = name
+    last = [node.add("Gather", name, node.constant(-1, DatumType.I64), axis=0) for name in made[-len(ends) :] if ends]
+    for slot, name in [*zip(kept, made, strict=False), *zip(ends, last, strict=True)]:
+        place = op.outputs[slot].last
+        if place is not None:
+            results[place] = name
     return [results[slot] for slot in range(len(node.node.outputs))], list(made[: len(kept)])
+
+
+def _has_iterations(op: Scan, node: Spelling) -> bool:
+    """Whether there is surely one, which gives a last value."""
+    count = op.iterations([node.fact(slot) for slot in range(len(op.inputs))])
+    return isinstance(count, int) and count > op.skip
 
 
 def _fits(node: Spelling, slot: int, cut: ScannedInput) -> bool:
@@ -138,25 +146,30 @@ def _cut(shape: Sequence[Dim], axis: int, chunk: int) -> list[Dim]:
     return [*shape[:axis], shape[axis] // chunk, chunk, *shape[axis + 1 :]]
 
 
-def _told(joined: list[tuple[int, FullOutput]]) -> dict[str, Any]:
+_Gathered = Sequence[tuple[int, FullOutput | None]]
+"""Outputs of a body that become more than the last state: joined, or, for ``None``, each one in its whole shape."""
+
+
+def _told(gathered: _Gathered) -> dict[str, Any]:
     return {
-        "scan_output_axes": [full.axis for _, full in joined],
-        "scan_output_directions": [int(full.chunk < 0) for _, full in joined],
+        "scan_output_axes": [0 if full is None else full.axis for _, full in gathered],
+        "scan_output_directions": [int(full is not None and full.chunk < 0) for _, full in gathered],
     }
 
 
-def _body(op: Scan, node: Spelling, names: list[str], given: list[int], taken: list[int]) -> Any:
-    """``given``: the inputs of the body that come from the operator, in order; ``taken``: the outputs, in order.
+def _body(
+    op: Scan, node: Spelling, names: list[str], given: list[int], *, taken: tuple[Sequence[int], _Gathered]
+) -> Any:
+    """``given``: the inputs of the body that come from the operator, in order; ``taken``: states, and what else.
 
     An output may be a state, and joined as well: then it comes twice.
     """
+    kept, gathered = taken
     body = op.body.clone()
-    fulls = [op.outputs[slot].full for slot in taken]
-    axes = [None if full is None or abs(full.chunk) != 1 else full.axis for full in fulls]
-    count = len(op.state_outputs)
-    body.set_outputs(op.body.outputs[slot] for slot in taken)
+    axes = [None if full is None or abs(full.chunk) != 1 else full.axis for _, full in gathered]
+    body.set_outputs(op.body.outputs[slot] for slot in (*kept, *(slot for slot, _ in gathered)))
     ports = [BodyInput(None if slot in given else names[slot], axis=_axis(one)) for slot, one in enumerate(op.inputs)]
-    made = node.body(body, ports, [None] * count + axes[count:])
+    made = node.body(body, ports, [None] * len(kept) + axes)
     came = [slot for slot in range(len(op.inputs)) if slot in given]
     inputs = list(made.input)
     del made.input[:]
