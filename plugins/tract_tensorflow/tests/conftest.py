@@ -1,4 +1,4 @@
-"""What the tests of the TensorFlow frontends rely on: their helpers are beside them."""
+"""What the tests of the TensorFlow frontends rely on: their helpers are beside them; hostile files are bounded."""
 
 from __future__ import annotations
 

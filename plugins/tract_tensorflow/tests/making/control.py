@@ -85,7 +85,7 @@ def nested() -> bytes:
     return file(main, inner, of_two("ADD"), of_two("SUB"))
 
 
-I = np.int32  # noqa: E741 - beside F
+I = np.int32
 
 
 def below(*others: tuple[int, ...]) -> Graph:
@@ -152,9 +152,7 @@ def composite(times: int = 1) -> bytes:
     options = {
         "name": b"some.composite", "decompositionSubgraphIndex": 1, "version": 1, "compositeAttributes": attributes,
     }  # fmt: skip
-    ops = [
-        Op("STABLEHLO_COMPOSITE", [slot], [slot + 1], "StableHLOCompositeOptions", options) for slot in range(times)
-    ]
+    ops = [Op("STABLEHLO_COMPOSITE", [slot], [slot + 1], "StableHLOCompositeOptions", options) for slot in range(times)]
     return file(Graph([Tensor(shape)] * (times + 1), ops, [0], [times]), of_two("ADD"))
 
 

@@ -42,6 +42,12 @@ class GraphReader:
         self.outputs: list[int] = graph.numbers("outputs").tolist()
         self._check_counts(len(self.inputs), len(self.outputs))
 
+    @property
+    def keeps(self) -> bool:
+        """Whether operators keep something from run to run, which a state of a model goes on with."""
+        assigns = self._variables is not None and bool(self._variables.held)
+        return assigns or any(tensor.is_variable for tensor in self.tensors)
+
     def add_model(self) -> None:
         """Add the graph as a model of its own; one that assigns variables as one node. Raises ModelError."""
         operators = list(self._graph.tables("operators"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
-from tract_core.data import DatumType
+from tract_core.data import DatumType, DType
+from tract_core.dims import Dim
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
@@ -14,14 +16,14 @@ from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.scan import FullInput, FullOutput, InputMapping, OutputMapping, Scan, ScannedInput, StateInput
 from tract_core.ops.wired import Wired
 
-Step = Callable[[Sequence[Wired], Sequence[Wired]], tuple[Sequence[Wired], Sequence[Wired]]]
-"""``(what is given, states) -> (results, states after it)``."""
+Step = Callable[[Sequence[Wired], Mapping[str, Wired], Sequence[Wired]], tuple[Sequence[Wired], Sequence[Wired]]]
+"""``(what is given, what is held, states) -> (results, states after it)``."""
 
 
 def wire_turn(
     model: TypedModel, name: str, body: TypedModel, inputs: Sequence[OutletId], states: Sequence[int]
 ) -> Sequence[OutletId]:
-    """The outputs of ``body`` for ``inputs``, but for the last ones: those are ``states``, inputs by slot, next time."""
+    """The outputs of ``body`` for ``inputs``, but for the last: those are ``states``, inputs by slot, next time."""
     once = body.add_source(body.unique_name("turn"), TypedFact.of(DatumType.BOOL, (1,)))
     body.inputs = [once, *(outlet for outlet in body.inputs if outlet != once)]
     mappings: list[InputMapping] = [StateInput() if slot in states else FullInput() for slot in range(len(inputs))]
@@ -32,52 +34,56 @@ def wire_turn(
     return model.wire_node(name, Scan(body, (ScannedInput(0), *mappings), outputs), [turn, *inputs])
 
 
-def one_step(wire: NodeWiring, given: Sequence[Wired], states: Sequence[Wired], step: Step) -> list[Wired]:
-    """The results of ``step``, whose states go on from run to run; ``states``: what they are at first."""
-    body = wire.model.empty_like()
-    inner = _sources(body, wire.name, [*given, *states])
-    results, after = step(inner[: len(given)], inner[len(given) :])
-    body.set_outputs([one.outlet for one in (*results, *after)])
-    inputs = [one.outlet for one in (*given, *states)]
-    places = range(len(given), len(inputs))
-    return [Wired(wire, outlet) for outlet in wire_turn(wire.model, wire.label("turn"), body, inputs, places)]
-
-
 def over_time(
     wire: NodeWiring,
-    steps: Sequence[Wired],
-    whole: Sequence[Wired],
+    given: Sequence[Wired],
+    held: Mapping[str, Wired],
     states: Sequence[Wired],
     step: Step,
     *,
-    axis: int,
+    axis: int | None,
     is_backward: bool = False,
 ) -> list[Wired]:
-    """The same for each place of an axis of ``steps``, which goes in what is given; results lie along it again.
+    """The results of ``step`` for each place of an axis of what is given, along which they lie again.
 
-    ``whole``: what every step sees besides.
+    ``held``: what every step sees besides; ``states``: what they are at first, from the first run on. Without an axis,
+    what is given is one step.
     """
-    body, chunk = wire.model.empty_like(), -1 if is_backward else 1
-    given = [*steps, *whole, *states]
-    shapes = [(*one.shape[:axis], 1, *one.shape[axis + 1 :]) for one in steps]
-    inner = _sources(body, wire.name, given, shapes)
-    count = len(steps) + len(whole)
-    plain = [one.squeeze([axis]) for one in inner[: len(steps)]]
-    results, after = step([*plain, *inner[len(steps) : count]], inner[count:])
-    joined = [one.unsqueeze([axis]) for one in results]
-    body.set_outputs([one.outlet for one in (*joined, *after)])
-    mappings = (*[ScannedInput(axis, chunk)] * len(steps), *[FullInput()] * len(whole), *[StateInput()] * len(states))
-    full = [OutputMapping(full=FullOutput(slot, axis, chunk)) for slot in range(len(joined))]
-    op = Scan(body, mappings, (*full, *[OutputMapping(state=True)] * len(states)))
-    return [Wired(wire, one) for one in wire.model.wire_node(wire.label("time"), op, [one.outlet for one in given])]
+    body = wire.model.empty_like()
+    inner = NodeWiring(body, wire.name)
+    whole = [*given, *held.values(), *states]
+    labels = [*(f"x{slot}" for slot in range(len(given))), *held, *(f"state{slot}" for slot in range(len(states)))]
+    facts = [one.fact.without_value() for one in whole]
+    if axis is not None:
+        facts[: len(given)] = [fact.with_shape(_with_one(fact.shape, axis)) for fact in facts[: len(given)]]
+    sources = [
+        Wired(inner, body.add_source(f"{wire.name}.{label}", fact)) for label, fact in zip(labels, facts, strict=True)
+    ]
+    seen, rest = sources[: len(given)], sources[len(given) :]
+    if axis is not None:
+        seen = [one.squeeze([axis]) for one in seen]
+    results, after = step(seen, dict(zip(held, rest, strict=False)), rest[len(held) :])
+    if axis is not None:
+        results = [one.unsqueeze([axis]) for one in results]
+    body.set_outputs([one.outlet for one in (*results, *after)])
+    outlets = [one.outlet for one in whole]
+    if axis is None:
+        places = range(len(whole) - len(states), len(whole))
+        found = wire_turn(wire.model, wire.label("turn"), body, outlets, places)
+    else:
+        chunk = -1 if is_backward else 1
+        mappings = [ScannedInput(axis, chunk)] * len(given), [FullInput()] * len(held), [StateInput()] * len(states)
+        joined = [OutputMapping(full=FullOutput(slot, axis, chunk)) for slot in range(len(results))]
+        outputs = (*joined, *[OutputMapping(state=True)] * len(states))
+        found = wire.model.wire_node(wire.label("time"), Scan(body, tuple(chain(*mappings)), outputs), outlets)
+    return [Wired(wire, outlet) for outlet in found]
 
 
-def _sources(
-    body: TypedModel, name: str, given: Sequence[Wired], shapes: Sequence[Sequence[object]] = ()
-) -> list[Wired]:
-    wire, found = NodeWiring(body, name), []
-    for slot, one in enumerate(given):
-        fact = one.fact.without_value()
-        fact = fact.with_shape(shapes[slot]) if slot < len(shapes) else fact  # pyright: ignore[reportArgumentType]: sizes
-        found.append(Wired(wire, body.add_source(f"{name}.given{slot}", fact)))
-    return found
+def _with_one(shape: Sequence[Dim], axis: int) -> list[Dim]:
+    return [1 if place == axis else size for place, size in enumerate(shape)]
+
+
+def nothing_yet(wire: NodeWiring, batch: Dim, size: Dim, kind: DType = DatumType.F32) -> Wired:
+    """A state before the first run, [batch, size]: zeros."""
+    zero = wire.const(np.zeros((1, 1), kind.numpy))
+    return Wired(wire, wire.broadcast(zero, (batch, size)))

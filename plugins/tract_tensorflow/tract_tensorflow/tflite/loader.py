@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from tract_core.analysis.inference import InferenceModel
 from tract_core.errors import CorruptModel, TractError
 from tract_core.garbage import uncollected
@@ -71,6 +73,8 @@ class TfliteLoader:
                 inputs, outputs = [*signature.inputs.values()], [*signature.outputs.values()]
             ends = [reader.tensors[index] for index in (*inputs, *outputs)]
             model.properties.update(read_properties(file, model, ends))
+            if reader.keeps:
+                model.properties["states.kept"] = np.array(True)
             return model
 
 
