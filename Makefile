@@ -209,6 +209,7 @@ bench-parts: $(VENV)/.test ## measure load time, declutter time, calls, and kind
 
 fuzz: $(VENV)/.test ## feed damaged files to the readers, and requests to the server, for FUZZ_SECONDS seconds each; findings are kept in fuzz/findings
 	$(BIN)/python fuzz/fuzz_onnx.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+	$(BIN)/python fuzz/fuzz_tflite.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_nnef_archive.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_nnef_text.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_crvo.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

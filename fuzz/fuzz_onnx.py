@@ -86,14 +86,14 @@ def difficult(kind, shape, chance):
 
 
 def examine(content, chance):
-    """What became of a file: ``"ran"``, ``"refused"``, or ``"failed"`` in the run. Raises whatever is a finding."""
+    """What became of a file, as `examined` says it."""
     from tract_onnx.frontend import OnnxLoader
 
     return examined(OnnxLoader, content, chance)
 
 
 def examined(loader, content, chance):
-    """The same, of a file that is read by ``loader``."""
+    """What became of a file: ``"ran"``, ``"refused"``, or ``"failed"`` in the run. Raises whatever is a finding."""
     from tract_core.errors import TractError
     from tract_core.limits import LoadLimits
     from tract_core.runtime.plan import TypedSimplePlan

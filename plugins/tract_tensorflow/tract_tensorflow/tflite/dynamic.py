@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tract_core.data import DatumType
-from tract_core.errors import Unsupported
+from tract_core.errors import CorruptModel, Unsupported
 from tract_core.frozen import frozen
 from tract_core.model.axes import AxesMapping
 from tract_core.ops.einsum import EinSum, accumulator
@@ -32,6 +32,9 @@ class Scales:
 def weights_of(wire: Wiring, slots: list[int], *, is_asymmetric: bool) -> tuple[Wired, Scales | None]:
     """Weights [rows, inputs], those of several tensors below one another; in floats, or i8 with their scales."""
     tensors = [wire.tensor(slot) for slot in slots]
+    for one in tensors:
+        if one.rank != 2:
+            raise CorruptModel(f"the weights of a recurrent network are {one.fact}, wanted two axes")
     if all(one.dtype.is_float() for one in tensors):
         return _below_another(tensors), None
     kinds = {one.dtype.storage for one in tensors}

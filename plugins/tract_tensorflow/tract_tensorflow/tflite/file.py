@@ -13,6 +13,7 @@ from tract_core.data.stored import byte_count, checked_shape, from_bytes
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported, VersionError
 from tract_core.frozen import frozen
 from tract_core.limits import LoadLimits
+from tract_core.ops.rounding import limits as ends_of
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Table
 from tract_tensorflow.tflite import flatbuffer
@@ -214,19 +215,33 @@ def read_tensor(index: int, table: flatbuffer.Table, limits: LoadLimits) -> Tfli
         sizes, signature = table.numbers("shape").tolist(), table.numbers("shape_signature").tolist()
         given = signature if len(signature) == len(sizes) else sizes
         checked_shape([max(size, 0) for size in given], limits)
+        kind = type_name(table.integer("type"))
+        quantization = read_quantization(table.table("quantization"))
+        _check_zeros(kind, quantization)
         return TfliteTensor(
             index=index,
             name=name,
-            type_name=type_name(table.integer("type")),
+            type_name=kind,
             shape=tuple(None if size < 0 else size for size in given),
             has_rank=bool(given) or bool(table.number("has_rank")),
             buffer=table.integer("buffer"),
             is_variable=bool(table.number("is_variable")),
-            quantization=read_quantization(table.table("quantization")),
+            quantization=quantization,
             sparsity=table.table("sparsity"),
         )
     except TractError as error:
         raise error.at(f"tensor {index} {name[:200]!r}") from None
+
+
+def _check_zeros(name: str, quantization: Quantization | None) -> None:
+    """Raises CorruptModel for a zero point that is no integer of the tensor's type."""
+    kind = ELEMENT_TYPES.get(name)
+    if quantization is None or kind is None or not kind.is_integer():
+        return
+    low, high = ends_of(kind)
+    outside = quantization.zeros[(quantization.zeros < low) | (quantization.zeros > high)]
+    if outside.size:
+        raise CorruptModel(f"a zero point is {outside[0]}, which is no {kind.short}")
 
 
 def zeros(kind: DatumType, shape: tuple[int, ...]) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tract_core.data import Constant, DatumType
-from tract_core.errors import Unsupported
+from tract_core.errors import CorruptModel, Unsupported
 from tract_core.ops.conv import Conv
 from tract_core.ops.pad import Pad, PadConstant
 from tract_core.ops.pool_spec import Explicit
@@ -50,6 +50,8 @@ def _integer_sums(wire: Wiring, op: Conv, kernel: Wired) -> Wired:
     """The sums of products of distances from zero points, and the bias: i32, or i64 with 16-bit data."""
     node, x, bias = wire.node, wire.tensor(0), wire.optional_tensor(2)
     zero = node.quantization(0).zero
+    if bias is not None and bias.rank != 1:
+        raise CorruptModel(f"the bias of a convolution is {bias.fact}, wanted one axis")
     if x.dtype is DatumType.I16:
         wide = x.cast(DatumType.I64), kernel.cast(DatumType.I64)
         start = bias.cast(DatumType.I64) if bias is not None else x.operand(np.zeros((), np.int64))
