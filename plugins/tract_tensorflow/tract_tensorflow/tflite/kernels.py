@@ -12,7 +12,7 @@ from tract_tensorflow.tflite.wiring import Wiring
 
 def grouped_kernel(wire: Wiring) -> tuple[Conv, Wired]:
     """The convolution of CONV_2D, and its kernel (outputs, height, width, channels of a group). Raises FactError."""
-    x, kernel = wire.tensor(0), wire.tensor(1)
+    x, kernel = _images(wire), wire.tensor(1)
     _, height, width, per_group = known_sizes(kernel, 4)
     channels = x.shape[-1] if x.rank else 1
     if per_group < 1 or (isinstance(channels, int) and channels % per_group):
@@ -23,7 +23,7 @@ def grouped_kernel(wire: Wiring) -> tuple[Conv, Wired]:
 
 def depthwise_kernel(wire: Wiring) -> tuple[Conv, Wired]:
     """The convolution of DEPTHWISE_CONV_2D, and its kernel as (height, width, 1, outputs). Raises FactError."""
-    x, kernel = wire.tensor(0), wire.tensor(1)
+    x, kernel = _images(wire), wire.tensor(1)
     one, height, width, outputs = known_sizes(kernel, 4)
     channels = x.shape[-1] if x.rank else 1
     if one != 1 or is_symbolic(channels) or int(channels) < 1 or outputs % int(channels):
@@ -38,3 +38,10 @@ def known_sizes(kernel: Wired, rank: int) -> tuple[int, ...]:
     if len(shape) != rank or any(is_symbolic(size) for size in shape):
         raise FactError(f"the kernel is {kernel.fact}, wanted {rank} axes of known sizes")
     return tuple(int(size) for size in shape)
+
+
+def _images(wire: Wiring) -> Wired:
+    x = wire.tensor(0)
+    if x.rank != 4:
+        raise FactError(f"a convolution of images is given {x.fact}, wanted four axes")
+    return x

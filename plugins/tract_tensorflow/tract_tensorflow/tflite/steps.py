@@ -20,7 +20,7 @@ from tract_tensorflow.tflite_only.fixed_point import FixedPointScale, Rounding
 
 def storage(tensor: TfliteTensor) -> DatumType:
     """The type of a quantised tensor's integers. Raises Unsupported for a resource."""
-    if tensor.kind is None:
+    if tensor.kind is None or not tensor.kind.is_integer():
         raise Unsupported(f"a quantised tensor is of type {tensor.type_name}")
     return tensor.kind
 

@@ -25,6 +25,8 @@ def svdf(node: TfliteNode, wire: Wiring) -> Wired:
     x, rank = wire.tensor(0), node.integer("rank", 0)
     features = product(x, *weights_of(wire, [1], is_asymmetric=node.flag("asymmetric_quantize_inputs")))
     time = dequantised(wire, 2)
+    if time.rank != 2:
+        raise CorruptModel(f"the weights of the time are {time.fact}, wanted two axes")
     filters, steps = time.shape
     if rank < 1 or not isinstance(filters, int) or filters % rank or x.rank != 2:
         raise CorruptModel(f"{filters} filters of rank {rank} on {x.fact}")
