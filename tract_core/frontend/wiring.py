@@ -75,6 +75,13 @@ class SlotWiring(NodeWiring, Inputs[int]):
         self._check_integers(x, what)
         return tuple(int(value) for value in self.known(x, what).reshape(-1).tolist())
 
+    def known_int(self, x: OutletId, what: str) -> int:
+        """The one integer in an input, known as for `known_ints`. Raises CorruptModel where there are others."""
+        found = self.known_ints(x, what)
+        if len(found) != 1:
+            raise CorruptModel(f"{what} is one integer, found {len(found)}")
+        return found[0]
+
     def ints(self, x: OutletId, what: str) -> tuple[int, ...] | None:
         """The integers in an input, where they are known and free of symbols. Raises FactError for another type."""
         self._check_integers(x, what)

@@ -20,6 +20,8 @@ _TFLITE: Final = (
     "conv",
     "cumsum",
     "deconv",
+    "densify",
+    "detection",
     "dilate",
     "elementwise",
     "fake_quant",
@@ -29,6 +31,7 @@ _TFLITE: Final = (
     "iff",
     "matmul",
     "matrix_diag",
+    "mediapipe",
     "non_max_suppression",
     "norm",
     "one_hot",
@@ -66,7 +69,10 @@ _QUANTIZED: Final = (
 )
 """Modules of `tract_tensorflow.tflite.quantized`, one per family."""
 
-_TFLITE_ONLY: Final = ("fixed_point",)
+_TFLITE_ONLY: Final = (
+    "detection",
+    "fixed_point",
+)
 """Modules of `tract_tensorflow.tflite_only`, one per family."""
 
 _GRAPHDEF: Final = (
@@ -134,6 +140,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
     operators = [f"tract_tensorflow.tflite_only.{family}" for family in _TFLITE_ONLY]
     return {
         **dict.fromkeys(("reference", "cost", "axes"), operators),
+        "memory": ["tract_tensorflow.tflite_only.detection"],
         "elements": ["tract_tensorflow.llvm.fixed_point"],
         "partners": ["tract_tensorflow.litert"],
         "tflite": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -21,8 +22,10 @@ from tract_core.frontend.node import (
 )
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
+from tract_core.texts import printable
 from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor, element_type
 from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.flexbuffer import read_map
 from tract_tensorflow.tflite.options import ENUMERATIONS
 from tract_tensorflow.tflite.quantization import Quantization
 
@@ -87,6 +90,25 @@ class TfliteNode(Attributes):
         return "" if self.options is None or not self.has(name) else self.options.text(name)
 
     @property
+    def said(self) -> Mapping[str, Any]:
+        """What a custom operator says, where that is a map of FlexBuffers. Raises ModelError."""
+        return read_map(self.custom)
+
+    def said_number(self, name: str, default: float | None = None) -> float:
+        """A number, or a truth value, among that. Raises CorruptModel for another thing, or a missing one."""
+        found = self.said.get(name, default)
+        if isinstance(found, (bool, int, float)) and math.isfinite(found):
+            return found
+        raise CorruptModel(f"option {name} of {self.op_type[:200]!r} is {_shown(found)}, wanted a finite number")
+
+    def said_size(self, name: str, default: int | None = None) -> int:
+        """An integer among that, which is not negative and fits in 31 bits. Raises CorruptModel."""
+        found = self.said_number(name, default)
+        if found == int(found) and 0 <= found < 1 << 31:
+            return int(found)
+        raise CorruptModel(f"option {name} of {self.op_type[:200]!r} is {found}, wanted an integer from 0 on")
+
+    @property
     def is_quantized(self) -> bool:
         """Whether its first input, or its first output, holds integers that stand for numbers."""
         ends = (*self.inputs[:1], *self.outputs[:1])
@@ -131,6 +153,10 @@ _READ: Final[Mapping[AttributeKind[Any], Callable[[Table, str], Any]]] = {
     TEXT: _word,
 }
 """How options of each kind are read."""
+
+
+def _shown(found: object) -> str:
+    return "missing" if found is None else printable(repr(found)[:100])
 
 
 def _quantization(tensor: TfliteTensor, what: str) -> Quantization:

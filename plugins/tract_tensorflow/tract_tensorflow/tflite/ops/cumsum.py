@@ -16,5 +16,5 @@ ROWS = Rows()
 def cumsum(node: TfliteNode, wire: Wiring) -> OutletId:
     """Along an axis, the sum of the elements up to each one"""
     x = wire.input(0)
-    (named,) = wire.known_ints(wire.input(1), "the axis of CUMSUM")
+    named = wire.known_int(wire.input(1), "the axis of CUMSUM")
     return wire.op(CumSum(wire.axis(named, wire.rank(x)), node.flag("exclusive"), node.flag("reverse")), x)

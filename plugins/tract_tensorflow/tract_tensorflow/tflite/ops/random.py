@@ -43,7 +43,7 @@ def random_normal(node: TfliteNode, wire: Wiring) -> OutletId:
 @tflite_op(ROWS, "MULTINOMIAL")
 def multinomial(node: TfliteNode, wire: Wiring) -> OutletId:
     """Places in rows, drawn as often as the exponentials of their elements say"""
-    (count,) = wire.known_ints(wire.input(1), "the number of places of MULTINOMIAL")
+    count = wire.known_int(wire.input(1), "the number of places of MULTINOMIAL")
     if count < 0:
         raise Unsupported(f"MULTINOMIAL of {count} places")
     return wire.op(Multinomial(count, node.output().kind or DatumType.I32, _seed(node)), wire.input(0))

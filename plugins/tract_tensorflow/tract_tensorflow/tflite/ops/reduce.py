@@ -77,7 +77,7 @@ def arg_min(node: TfliteNode, wire: Wiring) -> Wired:
 
 def _arg(wire: Wiring, reducer: Reducer) -> Wired:
     x = wire.tensor(0)
-    (named,) = wire.known_ints(wire.input(1), f"the axis of {wire.node.op_type}")
+    named = wire.known_int(wire.input(1), f"the axis of {wire.node.op_type}")
     axis = wire.axis(named, x.rank)
     found = x.op(Reduce((axis,), reducer)).squeeze([axis])
     return found.cast(wire.node.output().kind or DatumType.I64)

@@ -130,7 +130,7 @@ def _element(wire: Wiring, x: OutletId, axis: int, place: OutletId) -> OutletId:
 @tflite_op(ROWS, "SPLIT")
 def split(node: TfliteNode, wire: Wiring) -> Sequence[OutletId]:
     """In equal pieces; the axis is an input"""
-    (axis,) = wire.known_ints(wire.input(0), "the axis of SPLIT")
+    axis = wire.known_int(wire.input(0), "the axis of SPLIT")
     x, count = wire.input(1), len(node.outputs)
     axis = wire.axis(axis, wire.rank(x))
     if node.integer("num_splits", count) != count:
@@ -143,7 +143,7 @@ def split(node: TfliteNode, wire: Wiring) -> Sequence[OutletId]:
 def split_v(node: TfliteNode, wire: Wiring) -> Sequence[OutletId]:
     """In pieces of given sizes, one of which may be what is left over, -1"""
     x, given = wire.input(0), wire.dims(wire.input(1))
-    (axis,) = wire.known_ints(wire.input(2), "the axis of SPLIT_V")
+    axis = wire.known_int(wire.input(2), "the axis of SPLIT_V")
     axis = wire.axis(axis, wire.rank(x))
     if given is None:
         raise Unsupported(f"the sizes of SPLIT_V must be known when the model is loaded: {wire.fact(wire.input(1))}")
