@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tract_core.plugins import default_registry
 from tract_tensorflow.graphdef.registry import TENSORFLOW
 from tract_tensorflow.tflite.options import OPERATORS
 from tract_tensorflow.tflite.registry import CUSTOM, QUANTIZED, TFLITE
+
+from tract_core.plugins import default_registry
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "tensorflow.md"
 BEGIN: Final = "<!-- From here on written by docs/generate_tensorflow.py: change that, and run it. -->"
@@ -37,7 +38,8 @@ def tflite() -> Iterator[str]:
         yield f"| {name} | {'x' if plain else ''} | {'x' if quantised else ''} | {says(plain or quantised)} |"
     missing = sorted(set(OPERATORS) - set(known) - WITHOUT_MEANING)
     yield ""
-    yield f"{len(known)} of {len(set(OPERATORS) - WITHOUT_MEANING)}, and {len(custom)} custom ones. Not known: {listed(missing)}."
+    total = len(set(OPERATORS) - WITHOUT_MEANING)
+    yield f"{len(known)} of {total}, and {len(custom)} custom ones. Not known: {listed(missing)}."
 
 
 def tensorflow() -> Iterator[str]:

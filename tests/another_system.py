@@ -26,8 +26,8 @@ OURS = [
     name
     for name in (
         "tract_core", "tract_onnx", "tract_nnef", "tract_llvm", "tract_cpu", "tract_cuda", "tract_metal", "tract_pulse",
-        "tract_gguf", "tract_tensorflow", "tract_transformers", "tract_inferers", "tract_quantize", "tract_ray", "tract_serve",
-        "tract_torch", "tract_view", "tract",
+        "tract_gguf", "tract_tensorflow", "tract_transformers", "tract_inferers", "tract_quantize", "tract_ray",
+        "tract_serve", "tract_torch", "tract_view", "tract",
     )
     if importlib.util.find_spec(name)
 ]  # fmt: skip

@@ -26,7 +26,6 @@ from tract_core.ops.binary import Eq, Ge, Gt, Le, Lt, Ne
 from tract_core.ops.cast import Cast
 from tract_core.ops.check import Refuse
 from tract_core.ops.if_then_else import Branch, IfThenElse, branch_facts, check_condition
-from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.wiring import fresh_size, has_one_element, wire_reshape
 
 Body = tuple[TypedModel, Sequence[OutletId]]
@@ -77,19 +76,6 @@ def _branch(name: str, read: BranchFn) -> Body | TractError:
         if not is_about_facts(error):
             raise
         return error
-
-
-def known_condition(wire: NodeWiring, condition: OutletId) -> bool | None:
-    """Whether a condition holds, where that is known. Raises FactError unless it has one element."""
-    value = wire.fact(condition).value
-    if value is None:
-        return None
-    if value.array.size != 1:
-        raise FactError(f"the condition of a branch has {value.array.size} elements, 1 is wanted")
-    element = value.array.reshape(()).item()
-    if is_symbolic(element):
-        element = wire.model.known.simplify(element)
-    return None if is_symbolic(element) else bool(element)
 
 
 def wire_if(
