@@ -6,7 +6,7 @@ Source: what `mediapipe.util.tflite.operations` computes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -211,7 +211,7 @@ def _size(node: TfliteNode, name: str) -> int:
 def _indices(node: TfliteNode) -> Array:
     """The points that the image shall show. Raises CorruptModel."""
     found: Any = node.said.get("subset_idxs")
-    given: Sequence[Any] = found if isinstance(found, list) else ()
+    given = cast("Sequence[object]", found if isinstance(found, list) else ())
     if given and all(isinstance(one, int) and 0 <= one < 1 << 31 for one in given):
         return np.array(given, np.int64)
     raise CorruptModel(f"option subset_idxs of {node.op_type} is no list of indices")
