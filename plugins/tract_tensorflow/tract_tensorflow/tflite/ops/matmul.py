@@ -21,8 +21,7 @@ ROWS = Rows()
 @tflite_op(ROWS, "FULLY_CONNECTED")
 def fully_connected(node: TfliteNode, wire: Wiring) -> Wired:
     """Data (..., inputs) times weights (outputs, inputs), and a bias"""
-    if node.choice("weights_format", ("DEFAULT", "SHUFFLED4x16INT8"), "DEFAULT") != "DEFAULT":
-        raise Unsupported("weights of FULLY_CONNECTED that are shuffled", hint="convert the model again")
+    require_plain_weights(node)
     weights = float_weights(wire, 1, wire.tensor(1), 0, 0)
     x = rows_of(wire.tensor(0), weights)
     kind, letters = x.dtype, "abcdefgh"[: x.rank - 1]
@@ -30,6 +29,12 @@ def fully_connected(node: TfliteNode, wire: Wiring) -> Wired:
     bias = wire.optional_tensor(2)
     result = activated(found if bias is None else found + bias, node)
     return result if node.flag("keep_num_dims") else as_matrix(result)
+
+
+def require_plain_weights(node: TfliteNode) -> None:
+    """Raises Unsupported for weights of FULLY_CONNECTED in an order of their own."""
+    if node.choice("weights_format", ("DEFAULT", "SHUFFLED4x16INT8"), "DEFAULT") != "DEFAULT":
+        raise Unsupported("weights of FULLY_CONNECTED that are shuffled", hint="convert the model again")
 
 
 def rows_of(x: Wired, weights: Wired) -> Wired:

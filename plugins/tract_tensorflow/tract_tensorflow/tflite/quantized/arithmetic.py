@@ -17,7 +17,6 @@ from tract_tensorflow.tflite.registry import quantized_op
 from tract_tensorflow.tflite.steps import (
     centred,
     fixed_product,
-    require_same_steps,
     scaled,
     shifted_right,
     storage,
@@ -140,20 +139,6 @@ def _room(values: Array) -> Array:
     """How many digits can be put behind a number of 32 bits."""
     amounts = np.where(values < 0, -values - 1, values)
     return np.array([31 - int(amount).bit_length() for amount in amounts.tolist()])
-
-
-@quantized_op(ROWS, "MAXIMUM")
-def maximum(node: TfliteNode, wire: Wiring) -> Wired:
-    """Of the integers: scales and zero points are the same"""
-    require_same_steps(node)
-    return wire.tensor(0).maximum(wire.tensor(1))
-
-
-@quantized_op(ROWS, "MINIMUM")
-def minimum(node: TfliteNode, wire: Wiring) -> Wired:
-    """As MAXIMUM"""
-    require_same_steps(node)
-    return wire.tensor(0).minimum(wire.tensor(1))
 
 
 def _comparison(name: str, compare: Callable[[Wired, Wired], Wired]) -> None:

@@ -11,8 +11,8 @@ from tract_core.ops.einsum import EinSum
 from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_tensorflow.tflite.matrices import rows_of, with_rows
 from tract_tensorflow.tflite.node import TfliteNode
+from tract_tensorflow.tflite.ops.matmul import as_matrix, require_plain_weights, rows_of
 from tract_tensorflow.tflite.registry import quantized_op
 from tract_tensorflow.tflite.steps import centred, scaled, stored
 from tract_tensorflow.tflite.weights import factors_along
@@ -27,12 +27,14 @@ _ROWS: AxesMapping = AxesMapping(("bk", "nk"), ("bn",))
 @quantized_op(ROWS, "FULLY_CONNECTED")
 def fully_connected(node: TfliteNode, wire: Wiring) -> Wired:
     """Rows of data by weights (outputs, inputs), and a bias"""
-    data = rows_of(wire)
-    sums, bias = _row_sums(wire, data), wire.optional_tensor(2)
+    require_plain_weights(node)
+    data = rows_of(wire.tensor(0), wire.tensor(1))
+    sums, bias = _row_sums(wire, as_matrix(data)), wire.optional_tensor(2)
     if bias is not None:
         sums = sums + bias.cast(sums.dtype)
     factors = factors_along(node, 0, 2, 1)
-    return with_rows(stored(scaled(sums, factors, Rounding.ONCE), node), wire)
+    result = stored(scaled(sums, factors, Rounding.ONCE), node)
+    return result.reshape((*data.shape[:-1], result.shape[1])) if node.flag("keep_num_dims") else result
 
 
 def _product_factor(node: TfliteNode) -> float:

@@ -16,7 +16,7 @@ from tract_tensorflow.tflite.gemmlowp import bit_length
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.quantization import fixed_point
 from tract_tensorflow.tflite.registry import quantized_op
-from tract_tensorflow.tflite.steps import centred, fixed_product, require_same_steps, scaled, stored
+from tract_tensorflow.tflite.steps import centred, fixed_product, scaled, stored
 from tract_tensorflow.tflite.wiring import Wiring
 from tract_tensorflow.tflite_only.fixed_point import Rounding
 
@@ -75,22 +75,6 @@ def _divided(count: Wired, multiplier: int, shift: int) -> tuple[Wired, Wired]:
     more = (bit_length(count) - 1).minimum(31 + shift)
     wide = count * 0 + multiplier
     return ((wide << more) / count).cast(DatumType.I32), (count * 0 + shift - more).cast(DatumType.I32)
-
-
-@quantized_op(ROWS, "REDUCE_MAX")
-def reduce_max(node: TfliteNode, wire: Wiring) -> Wired:
-    """The largest integer: scales and zero points are the same"""
-    require_same_steps(node, 1)
-    axes = _axes(wire)
-    return _kept(wire.tensor(0).max(axes), axes, node) if axes else wire.tensor(0)
-
-
-@quantized_op(ROWS, "REDUCE_MIN")
-def reduce_min(node: TfliteNode, wire: Wiring) -> Wired:
-    """As REDUCE_MAX"""
-    require_same_steps(node, 1)
-    axes = _axes(wire)
-    return _kept(wire.tensor(0).min(axes), axes, node) if axes else wire.tensor(0)
 
 
 _FACTORS: Final = 256

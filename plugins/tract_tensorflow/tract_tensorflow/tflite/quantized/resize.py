@@ -38,21 +38,6 @@ def _picked(x: Wired, places: Sequence[Array]) -> Wired:
     return x
 
 
-@quantized_op(ROWS, "RESIZE_NEAREST_NEIGHBOR")
-def resize_nearest_neighbor(node: TfliteNode, wire: Wiring) -> Wired:
-    """The integer nearest to each place, which is computed in f32"""
-    require_same_steps(node, 1)
-    corners, half = node.flag("align_corners"), node.flag("half_pixel_centers")
-    return _picked(wire.tensor(0), [_nearest(*sizes, corners=corners, half=half) for sizes in _sizes(wire)])
-
-
-def _nearest(size: int, to: int, *, corners: bool, half: bool) -> Array:
-    scale = np.float32(size - 1) / np.float32(to - 1) if corners and to > 1 else np.float32(size) / np.float32(to)
-    places = (np.arange(to).astype(np.float32) + np.float32(0.5 if half else 0)) * scale
-    found = np.floor(places + np.float32(0.5)) if corners else np.floor(places)
-    return np.clip(found, 0, size - 1)
-
-
 @quantized_op(ROWS, "RESIZE_BILINEAR")
 def resize_bilinear(node: TfliteNode, wire: Wiring) -> Wired:
     """Between the four integers around each place, weighed with 10 bits behind the point; of u8 in f32"""
