@@ -5,7 +5,7 @@ from __future__ import annotations
 from tract_llvm.elements.expressions import elements
 from tract_llvm.language.function import where
 from tract_llvm.language.types import I32, I64
-from tract_llvm.language.values import Value
+from tract_llvm.language.values import Value, matched
 
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite_only.fixed_point import FixedPointScale, Rounding
@@ -22,14 +22,41 @@ def fixed_point_scale(op: FixedPointScale, x: Value, multiplier: Value, shift: V
         if op.rounding is Rounding.SHORT:
             wide, bits = where(wide < 0x7FFF0000, (wide + (1 << 15)) >> 16, wide.like(0x7FFF)), bits - 16
         return convert((convert(x, I64) * wide + (wide.like(1) << (bits - 1))) >> bits, I32)
+    if op.shrinks:
+        found = _doubled_high_half(x, multiplier) + (x >> 31)  # halves below zero go down then
+        return ((found >> (-1 - shift)) + 1) >> 1
     left, right = where(shift > 0, shift, shift.like(0)), where(shift < 0, 0 - shift, shift.like(0))
     return _divided(_doubled_high_half(x << left, multiplier), right)
 
 
 def _doubled_high_half(x: Value, multiplier: Value) -> Value:
     """Halves up."""
+    x, multiplier = matched(x, multiplier)
+    if x.function.isa.architecture == "x86_64" and x.lanes >= 4:
+        return _of_pairs(x, multiplier)
     convert = x.function.convert
     return convert((convert(x, I64) * convert(multiplier, I64) + (1 << 30)) >> 31, I32)
+
+
+def _of_pairs(x: Value, multiplier: Value) -> Value:
+    """The same, where an instruction multiplies every other lane: those at even places, and then those at odd ones."""
+    a, b = _pairs(x), _pairs(multiplier)
+    even = (((a << 32) >> 32) * ((b << 32) >> 32) + (1 << 30)) >> 31
+    odd = ((a >> 32) * (b >> 32) + (1 << 30)) << 1
+    places = [place + x.lanes * (place % 2) for place in range(x.lanes)]
+    return x.function.shuffled(_lanes_of(even), _lanes_of(odd), places)
+
+
+def _pairs(x: Value) -> Value:
+    """Two lanes of 32 bits as one of 64, the first in its low half."""
+    one = x.function.constant(0, I64, x.lanes // 2)
+    return Value(x.function, x.function.builder.bitcast(x.ir, one.ir.type), I64, one.lanes)
+
+
+def _lanes_of(x: Value) -> Value:
+    """The reverse of `_pairs`."""
+    one = x.function.constant(0, I32, x.lanes * 2)
+    return Value(x.function, x.function.builder.bitcast(x.ir, one.ir.type), I32, one.lanes)
 
 
 def _divided(x: Value, exponent: Value) -> Value:

@@ -29,7 +29,8 @@ def scaled(x: Wired, factors: Array, rounding: Rounding = Rounding.TWICE) -> Wir
     """Integers times factors, which have as many axes or none, rounded as TFLite rounds them, as i32."""
     shaped = factors if factors.ndim else factors.reshape([1] * x.rank)
     multipliers, shifts = fixed_points(shaped.astype(np.float64))
-    return x.op(FixedPointScale(rounding), x.operand(multipliers), x.operand(shifts))
+    shrinks = bool((shifts < 0).all())
+    return x.op(FixedPointScale(rounding, shrinks), x.operand(multipliers), x.operand(shifts))
 
 
 def fixed_product(x: Wired, multipliers: Wired, shifts: Wired, rounding: Rounding = Rounding.TWICE) -> Wired:

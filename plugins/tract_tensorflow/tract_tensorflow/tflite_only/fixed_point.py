@@ -50,12 +50,13 @@ _TAKES: Final = {
 class FixedPointScale(TypedOp):
     """x * multiplier * 2**(shift - 31), as i32. Inputs: x, in i32, or i64 (not rounded twice); multiplier, shift: i32.
 
-    Multipliers are 0 or from 2**30 on, shifts from -31 to 30; all inputs have one rank, and stretch. What does not fit
-    in 32 bits on the way is cut off, as it is there.
+    Multipliers are not negative, shifts from -31 to 30; all inputs have one rank, and stretch. What does not fit in 32
+    bits on the way is cut off, as it is there. ``shrinks``: whether every shift is below 0, which is faster.
     """
 
     by_element: ClassVar[bool] = True
     rounding: Rounding = Rounding.TWICE
+    shrinks: bool = False
 
     def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
         """The common shape, in i32. Raises FactError for other types, ranks or sizes that differ."""
