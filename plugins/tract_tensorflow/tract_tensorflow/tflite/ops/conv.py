@@ -6,6 +6,7 @@ from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite.activation import activated
+from tract_tensorflow.tflite.dynamic_range import byte_weights, convolved
 from tract_tensorflow.tflite.kernels import depthwise_kernel, grouped_kernel, known_sizes
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.registry import tflite_op
@@ -38,7 +39,10 @@ def conv_3d(node: TfliteNode, wire: Wiring) -> Wired:
 
 def _convolved(wire: Wiring, op: Conv, kernel: Wired, channel: int) -> Wired:
     """Data in floats. ``channel``: the axis of the scales in the file, where the kernel is in bytes."""
+    bias, in_bytes = wire.optional_tensor(2), byte_weights(wire, 1, kernel, channel)
+    if in_bytes is not None and kernel.rank == 4:
+        found = convolved(wire, op, in_bytes)
+        return activated(found if bias is None else found + bias, wire.node)
     weights = float_weights(wire, 1, kernel, channel, op.kernel_format.o_axis(kernel.rank))
-    bias = wire.optional_tensor(2)
     start = weights.like(0).reshape(()) if bias is None else bias
     return activated(wire.tensor(0).op(op, weights, start), wire.node)
