@@ -17,7 +17,7 @@ SOAK_SECONDS ?= 600
 LOAD_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-simplifiers bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-simplifiers bench-tflite bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -189,6 +189,11 @@ index-torch: $(VENV)/.test $(VENV)/.with-torch ## the same for PyTorch, and the 
 	.venv-serve-clients/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,. $(addprefix plugins/tract_,onnx nnef llvm cpu pulse inferers serve))
 	@touch $@
 
+# TensorFlow, which makes the networks, brings some forty packages.
+.venv-tflite/.ours: .venv-tflite/.installed $(MANIFESTS)
+	.venv-tflite/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,. $(addprefix plugins/tract_,llvm cpu tensorflow))
+	@touch $@
+
 site: .venv-site/.ours ## make the site of docs/, in .site/html: any warning, as of a link that leads nowhere, is an error
 	.venv-site/bin/python -m sphinx --quiet --fail-on-warning --jobs auto --doctree-dir .site/doctrees docs .site/html $(ARGS)
 	@echo 'to look at it: .site/html/index.html'
@@ -200,6 +205,9 @@ bench: $(VENV)/.test .venv-peers/.installed ## measure networks and streams besi
 
 bench-simplifiers: $(VENV)/.test .venv-simplifiers/.installed ## measure ONNX files that this project writes beside those of simplifiers
 	$(BIN)/python bench/bench_simplifiers.py $(ARGS)
+
+bench-tflite: .venv-tflite/.ours ## measure networks of TFLite, in floats and quantised, beside LiteRT with XNNPACK
+	.venv-tflite/bin/python bench/bench_tflite.py $(ARGS)
 
 bench-short: $(VENV)/.test ## run the networks of `make bench` at small sizes, for their results alone
 	$(BIN)/python bench/peers.py --short $(ARGS)

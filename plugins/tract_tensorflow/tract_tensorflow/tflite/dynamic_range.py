@@ -1,4 +1,4 @@
-"""Data in floats by weights in bytes: the data come into bytes first, in steps that a run finds, as in TFLite's kernels.
+"""Data in floats by weights in bytes: the data come into bytes first, in steps that a run finds, as TFLite does it.
 
 The sums of products of bytes are exact; results differ from products with dequantised weights by the steps of the data,
 which are about a hundredth of the largest number.
@@ -23,7 +23,7 @@ from tract_tensorflow.tflite.wiring import Wiring
 
 @frozen
 class InBytes:
-    """Numbers as (integers - zero) * scale: i8, f32 and i32, ``None`` where zero points are 0. All have as many axes."""
+    """Numbers as (integers - zero) * scale: i8, i32 and f32; no ``zero`` where that is 0. All have as many axes."""
 
     integers: Wired
     scale: Wired
@@ -103,7 +103,7 @@ def as_floats(sums: Wired, data: InBytes, weights: ByteWeights, whole: Wired | N
 
 
 def convolved(wire: Wiring, op: Conv, weights: ByteWeights) -> Wired:
-    """Images (batch, height, width, channels) by a kernel: each image has its scale, and if outputs have, zero points."""
+    """Images (batch, height, width, channels) by a kernel. Each has a scale, and a zero point if outputs have scales."""
     x = wire.tensor(0)
     data = in_bytes(x, range(1, x.rank), asymmetric=weights.scales.size > 1)
     nothing = x.operand(np.zeros((), np.int32))
