@@ -38,7 +38,9 @@ def quantize(node: TfliteNode, wire: Wiring) -> Wired:
 @quantized_op(ROWS, "DEQUANTIZE")
 def dequantize(node: TfliteNode, wire: Wiring) -> Wired:
     """The numbers that integers stand for"""
-    x, source, to = wire.tensor(0), node.quantization(0), storage(node.output())
+    x, source, to = wire.tensor(0), node.quantization(0), node.output().kind
+    if to is None or not to.is_float():
+        raise CorruptModel(f"what is dequantised is of type {node.output().type_name}")
     zeros = source.zeros.astype(x.dtype.numpy)
     if source.scales.size == 1:
         op, scales, zeros = DequantizeLinear(to), source.scales.reshape(()), zeros.reshape(())
