@@ -100,6 +100,19 @@ def sizes_of_branches():
     return signatures(tf.Module(), serving_default=(default, [spec(None)]))
 
 
+@model(*({"n": np.int32(n), "x": floats(3)} for n in (0, 1, 2, 7)))
+def cases():
+    module = tf.Module()
+    module.w = tf.Variable(floats(3))
+
+    def default(n, x):
+        size = tf.shape(x)[0]
+        branches = [lambda: x + module.w, lambda: x * tf.cast(size, tf.float32), lambda: tf.reverse(x, [0])]
+        return {"y": tf.switch_case(n, branches)}
+
+    return signatures(module, serving_default=(default, [spec(kind=tf.int32, name="n"), spec(None)]))
+
+
 @model({"n": np.int32(7)}, {"n": np.int32(1)}, {"n": np.int32(27)})
 def endless():
     def default(n):

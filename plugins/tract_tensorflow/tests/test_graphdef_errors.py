@@ -122,7 +122,7 @@ def test_loops_of_tensorflow_1_are_refused_by_name():
         node("Exit", "y", "m"),
     ]
     message = refused(Unsupported, *nodes)
-    assert "loops in the form of TensorFlow 1 are not read" in message
+    assert "branches and loops in the form of TensorFlow 1 are not read" in message
     assert "enable_control_flow_v2" in message
 
 
@@ -250,6 +250,7 @@ def test_a_loop_whose_body_does_not_fit_is_refused():
         (b"\x08\x01\xff\xff\xff", "it is no SavedModel"),
         (b"", "the graph has no outputs"),
     ],
+    ids=["keras", "hdf5", "gguf", "noise", "cut saved model", "empty"],
 )
 def test_what_is_no_graph_is_said_to_be_what_it_is(given, said):
     with pytest.raises(CorruptModel, match=said):

@@ -50,7 +50,7 @@ _OLD_VARIABLES: Final = frozenset({"Variable", "VariableV2"})
 _HANDS_ON: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "EnsureShape"})
 _READS: Final = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
 _LOOPS: Final = frozenset({"While", "StatelessWhile"})
-_OLD_LOOPS: Final = frozenset({"Enter", "Exit", "NextIteration", "LoopCond", "RefEnter", "RefExit", "RefNextIteration"})
+_OLD: Final = ("Enter", "Exit", "NextIteration", "LoopCond", "Switch", "Merge", "RefEnter", "RefExit", "RefSwitch")
 
 
 class GraphReader:
@@ -215,9 +215,9 @@ class GraphReader:
         found = self._add_node(proto, inputs, len(inputs))
         return [one if slot in handles else found[slot] for slot, one in enumerate(inputs)]
 
-    def _old_loop(self, proto: Message, inputs: list[Value]) -> list[Value]:
+    def _old_control_flow(self, proto: Message, inputs: list[Value]) -> list[Value]:
         raise Unsupported(
-            "loops in the form of TensorFlow 1 are not read",
+            "branches and loops in the form of TensorFlow 1 are not read",
             hint="make the graph after tf.compat.v1.enable_control_flow_v2(), or freeze with lower_control_flow=False",
         )
 
@@ -264,7 +264,7 @@ class GraphReader:
         **dict.fromkeys(_HANDS_ON, _hand_on),
         **dict.fromkeys(_READS, _reading),
         **dict.fromkeys(_LOOPS, _loop),
-        **dict.fromkeys(_OLD_LOOPS, _old_loop),
+        **dict.fromkeys(_OLD, _old_control_flow),
         **dict.fromkeys(("NoOp", "Assert"), _nothing),
         "Const": _const,
         "TensorListReserve": _reserve,

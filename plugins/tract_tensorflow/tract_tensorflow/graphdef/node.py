@@ -90,7 +90,13 @@ class GraphNode(Attributes):
 
     def function(self, name: str) -> Message:
         """The function of the library that the attribute names. Raises CorruptModel when there is none."""
-        wanted = self._field(name, "func").name
+        return self._function(name, self._field(name, "func").name)
+
+    def functions(self, name: str) -> tuple[Message, ...]:
+        """Several of these."""
+        return tuple(self._function(name, one.name) for one in self._list(name, "func"))
+
+    def _function(self, name: str, wanted: str) -> Message:
         found = self.file.functions.get(wanted)
         if found is None:
             raise self.misfit(name, f"is {wanted[:80]!r}, which the file does not define", "a function of the library")

@@ -167,7 +167,8 @@ def _written(loop: _While, slot: int, counters: set[int], count: Dim) -> str | N
 
 
 def _as_scan(loop: _While, counted: _Counted) -> list[OutletId | None]:
-    wire, states = loop.wire, [slot for slot in loop.changing if slot not in counted.joined]
+    wire, idle = loop.wire, _idle_counters(loop, counted)
+    states = [slot for slot in loop.changing if slot not in counted.joined and slot not in idle]
     start = [_first(loop, slot) for slot in states]
     slices = [wire.input(slot) for slot in counted.scanned.values()]
     pieces = [wire.fact(x).without_value().with_shape((1, *wire.shape(x)[1:])) for x in slices]
@@ -176,8 +177,8 @@ def _as_scan(loop: _While, counted: _Counted) -> list[OutletId | None]:
     for slot in set(counted.scanned.values()):
         if all(reader.name in counted.scanned for reader in loop.flow.readers(slot)):
             given[slot] = Variable("a list that is read in slices")
-    for slot in counted.joined:
-        given[slot] = Variable("a list that is written in order")
+    for slot in (*counted.joined, *idle):
+        given[slot] = Variable("a list that is written in order, or what counts")
     whole = {name: fact.with_shape(fact.shape[1:]) for name, fact in zip(counted.scanned, pieces, strict=True)}
     wanted = [*(loop.flow.results[slot] for slot in states), *counted.joined.values()]
     inner = read_body(loop.node, wire, loop.body, given, wanted=wanted, replaced=whole)
@@ -206,6 +207,19 @@ def _as_scan(loop: _While, counted: _Counted) -> list[OutletId | None]:
     results = wire.ops(op, *start, *outer, *slices)
     by_slot = dict(zip((*states, *counted.joined), results, strict=True))
     return [by_slot.get(slot, wire.slots[slot]) for slot in range(len(wire.slots))]
+
+
+def _idle_counters(loop: _While, counted: _Counted) -> set[int]:
+    """What counts, and is read for nothing else than to count, and to read and write lists in order."""
+    flow, found = loop.flow, set[int]()
+    writers = {flow.origin(flow.results[slot]).partition(":")[0] for slot in counted.joined}
+    handed_on = {flow.argument(text) for text in flow.results}
+    for slot in loop.changing:
+        if flow.is_counter(slot) and slot not in handed_on and not loop.node.wants_output(slot):
+            own = flow.origin(flow.results[slot]).partition(":")[0]
+            if {reader.name for reader in flow.readers(slot)} <= {own, *counted.scanned, *writers}:
+                found.add(slot)
+    return found
 
 
 def _inputs_in_order(
