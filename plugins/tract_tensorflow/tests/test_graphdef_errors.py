@@ -45,11 +45,11 @@ def run(model, *given):
 
 def test_nodes_may_stand_in_any_order_and_control_inputs_only_order():
     nodes = [
-        node("Relu", "y", "a", "^later", "^x"),
+        node("Relu", "y", "a", "^first", "^x"),
         node("AddV2", "a", "x", "c:0"),
         const("c", np.float32(1)),
         X,
-        node("NoOp", "later", "^y"),
+        node("NoOp", "first", "^x"),
     ]
     model = load(*nodes)
     assert [model.outlet_name(outlet) for outlet in model.outputs] == ["y"]

@@ -26,7 +26,7 @@ from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.op import GraphOp
 from tract_tensorflow.graphdef.operators import Operators
 from tract_tensorflow.graphdef.protos import CLASSES, Message
-from tract_tensorflow.graphdef.references import check_name, in_graph, is_control
+from tract_tensorflow.graphdef.references import check_name, in_graph
 from tract_tensorflow.graphdef.registry import TENSORFLOW
 from tract_tensorflow.graphdef.saved_model import (
     ENTRY,
@@ -156,8 +156,8 @@ def parse(kind: str, content: Any, what: str, name: str = "") -> Message:
 
 
 def _unread(nodes: Sequence[Message]) -> list[tuple[str, int]]:
-    """The nodes whose outputs no other one reads, in the order of the file. Raises LimitExceeded for too many."""
-    read = {in_graph(text)[0] for node in nodes for text in node.input if not is_control(text)}
+    """The nodes that no other one reads or waits for, in the order of the file. Raises LimitExceeded for too many."""
+    read = {in_graph(text.removeprefix("^"))[0] for node in nodes for text in node.input}
     found = [(node.name, 0) for node in nodes if node.name not in read and node.op not in _NO_OUTPUTS]
     _check_count(len(found))
     return found
