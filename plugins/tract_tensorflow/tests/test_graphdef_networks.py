@@ -1,4 +1,7 @@
-"""Networks of Keras give what TensorFlow gives, as SavedModels and as frozen graphs (`make_graphdef_networks.py`)."""
+"""Networks of Keras give what TensorFlow gives, as SavedModels and as frozen graphs.
+
+`making/make_graphdef_networks.py` writes them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SavedModels that TensorFlow made (`make_saved_models.py`): variables, functions, branches and loops."""
+"""SavedModels that TensorFlow made (`making/make_saved_models.py`): variables, functions, branches and loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tract_tensorflow.graphdef.loader import TensorflowLoader
 
 import tract_core as tract
 from tract_core.api.loading import handle_of
-from tract_core.errors import CorruptModel, InputError, ModelError, TractError, UnsafePath, Unsupported
 
 
 @cache

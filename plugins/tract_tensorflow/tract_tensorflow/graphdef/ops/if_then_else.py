@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from tract_core.data import DatumType
 from tract_core.dims import is_symbolic
-from tract_core.errors import LimitExceeded, TractError
+from tract_core.errors import LimitExceeded
 from tract_core.limits import limits_now
-from tract_core.model.choices import inside, is_about_facts, questions
 from tract_core.model.graph import OutletId
 from tract_core.model.inline import inline_body
-from tract_core.ops.if_then_else_wiring import Body, known_condition, wire_if
+from tract_core.ops.if_then_else_wiring import Body, wire_branches
 from tract_core.ops.wired import Wired
 from tract_core.ops.wiring import wire_cast
 from tract_core.plugins.tables import Rows
@@ -27,52 +26,55 @@ ROWS = Rows()
 @tf_op(ROWS, "If", "StatelessIf")
 def if_then_else(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
     """One of two functions; the right one takes the node's place when the condition is known"""
-    branches = node.function("then_branch"), node.function("else_branch")
+
+    def read(name: str, own_scope: bool) -> Body:
+        return _body(node, wire, node.function(name), own_scope=own_scope)
+
     condition = truth_of(wire, wire.input(0))
-    taken = known_condition(wire, condition)
-    if taken is not None:
-        return inline_body(wire.model, *_body(node, wire, branches[0 if taken else 1], own_scope=False))
-    since = questions()
-    then, other = (_branch(node, wire, one) for one in branches)
-    return wire.through(wire_if, condition, then, other, since=since)
+    return wire.through(wire_branches, condition, ("then_branch", "else_branch"), read)
 
 
 @tf_op(ROWS, "Case", "StatelessCase")
 def case(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
     """The function whose number is given; the last one for a number that none has"""
-    branches, number = node.functions("branches"), wire.number(wire.input(0))
+    branches, number = node.functions("branches"), wire.tensor(0).reshape(())
     if not 1 <= len(branches) <= limits_now().max_depth:
         raise LimitExceeded(f"{len(branches)} branches, from 1 to {limits_now().max_depth} are allowed")
-    known = wire.constant(number)
-    if known is not None:
-        place = int(known) if 0 <= int(known) < len(branches) else len(branches) - 1
-        return inline_body(wire.model, *_body(node, wire, branches[place], own_scope=False))
-    return _one_of(node, wire, Wired(wire, number), branches)
+    # A number below 0 is none of theirs either.
+    number = (number < 0).where(len(branches) - 1, number)
+    return _one_of(node, wire, number, branches)
 
 
 def _one_of(node: GraphNode, wire: Wiring, number: Wired, branches: Sequence[Message]) -> Sequence[OutletId]:
     """The first function where the number is 0, else one of the others, whose numbers are one less."""
     if len(branches) == 1:
         return inline_body(wire.model, *_body(node, wire, branches[0], own_scope=False))
-    since = questions()
-    first = _branch(node, wire, branches[0])
-    others = wire.model.empty_like()
-    slots: list[OutletId | None] = [others.add_source("number", number.fact.without_value())]
-    captured = [number.outlet]
-    for slot, outlet in enumerate(wire.slots[1:], start=1):
+
+    def read(name: str, own_scope: bool) -> Body:
+        if name == "branch":
+            return _body(node, wire, branches[0], own_scope=own_scope)
+        return _others(node, wire, number, branches[1:])
+
+    return wire.through(wire_branches, number.eq(0).outlet, ("branch", "others"), read)
+
+
+def _others(node: GraphNode, wire: Wiring, number: Wired, branches: Sequence[Message]) -> Body:
+    """The choice among the other functions, as a branch."""
+    made = wire.model.empty_like()
+    slots: list[OutletId | None] = []
+    captured: list[OutletId] = []
+    for slot, outlet in enumerate((number.outlet, *wire.slots[1:])):
         fact = None if outlet is None else wire.fact(outlet)
         if outlet is None or fact is None:
             slots.append(None)
         elif fact.value is not None:
-            slots.append(
-                wire_cast(others, f"known{slot}", others.add_const(f"known{slot}", fact.value), fact.datum_type)
-            )
+            slots.append(wire_cast(made, f"known{slot}", made.add_const(f"known{slot}", fact.value), fact.datum_type))
         else:
-            slots.append(others.add_source(f"given{slot}", fact))
+            slots.append(made.add_source(f"given{slot}", fact))
             captured.append(outlet)
-    rest = Wiring(others, "rest", slots, wire.marks)
-    others.set_outputs(_one_of(node, rest, Wired(rest, rest.input(0)) - 1, branches[1:]))
-    return wire.through(wire_if, number.eq(0).outlet, first, (others, captured), since=since)
+    inside = Wiring(made, "others", slots, wire.marks)
+    made.set_outputs(_one_of(node, inside, inside.tensor(0) - 1, branches))
+    return made, captured
 
 
 def truth_of(wire: Wiring, x: OutletId) -> OutletId:
@@ -87,14 +89,3 @@ def _body(node: GraphNode, wire: Wiring, function: Message, *, own_scope: bool) 
     slots = range(1, len(wire.slots))
     given = [argument_of(wire, slot) for slot in slots]
     return read_body(node, wire, function, given, own_scope=own_scope), outlets_read(wire, slots)
-
-
-def _branch(node: GraphNode, wire: Wiring, function: Message) -> Body | TractError:
-    """A branch, or why it cannot be typed. Raises TractError for what is wrong with it whatever the sizes."""
-    try:
-        with inside(function.signature.name):
-            return _body(node, wire, function, own_scope=True)
-    except TractError as error:
-        if not is_about_facts(error):
-            raise
-        return error

@@ -7,6 +7,7 @@ signature ``NAME/SIGNATURE/RUN/x/INPUT`` and ``NAME/SIGNATURE/RUN/y/OUTPUT``.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -117,7 +118,7 @@ def cases():
 def endless():
     def default(n):
         n, steps = tf.while_loop(
-            lambda n, steps: n > 1,
+            lambda n, _: n > 1,
             lambda n, steps: (tf.where(n % 2 == 0, n // 2, 3 * n + 1), steps + 1),
             (n, tf.constant(0)),
         )
@@ -132,7 +133,7 @@ def counted():
     module.w = tf.Variable(floats(3, 3) * 0.5)
 
     def default(x):
-        _, y = tf.while_loop(lambda i, x: i < 4, lambda i, x: (i + 1, tf.tanh(x @ module.w)), (0, x))
+        _, y = tf.while_loop(lambda i, _: i < 4, lambda i, x: (i + 1, tf.tanh(x @ module.w)), (0, x))
         return {"y": y}
 
     return signatures(module, serving_default=(default, [spec(None, 3)]))
@@ -142,7 +143,7 @@ def counted():
 def growing():
     def default(x):
         _, y = tf.while_loop(
-            lambda i, y: i < 3,
+            lambda i, _: i < 3,
             lambda i, y: (i + 1, tf.concat([y, x], 0)),
             (0, x),
             shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 3])),
@@ -174,7 +175,7 @@ def written_backwards():
         size = tf.shape(x)[0]
         items = tf.TensorArray(tf.float32, size)
         _, items = tf.while_loop(
-            lambda i, items: i < size,
+            lambda i, _: i < size,
             lambda i, items: (i + 1, items.write(size - 1 - i, x[i] * tf.cast(i, tf.float32))),
             (0, items),
         )
@@ -186,10 +187,10 @@ def written_backwards():
 @model({"x": floats(3, 2)})
 def loop_in_loop():
     def inner(x):
-        return tf.while_loop(lambda j, y: j < 2, lambda j, y: (j + 1, y * 0.5 + 1.0), (0, x))[1]
+        return tf.while_loop(lambda j, _: j < 2, lambda j, y: (j + 1, y * 0.5 + 1.0), (0, x))[1]
 
     def default(x):
-        return {"y": tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, inner(y) - x), (0, x))[1]}
+        return {"y": tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, inner(y) - x), (0, x))[1]}
 
     return signatures(tf.Module(), serving_default=(default, [spec(None, 2)]))
 
@@ -258,9 +259,9 @@ def main():
                 for number, (given, wanted) in enumerate(runs):
                     packed |= {f"{name}/{signature}/{number}/x/{key}": value for key, value in given.items()}
                     packed |= {f"{name}/{signature}/{number}/y/{key}": value for key, value in wanted.items()}
-    target = Path(__file__).with_name("saved_models.npz")
+    target = Path(__file__).parents[1] / "saved_models.npz"
     np.savez_compressed(target, **packed)
-    print(len(MODELS) + 1, "models,", target.stat().st_size, "bytes")
+    sys.stdout.write(f"{len(MODELS) + 1} models\n")
 
 
 if __name__ == "__main__":

@@ -15,9 +15,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
 
-FOLDER = Path(__file__).with_name("graphdef")
-RNG = np.random.default_rng(38)
+FOLDER = Path(__file__).parents[1] / "graphdef"
 FAMILIES = {}
+
+
+class Chance:
+    """Numbers drawn anew for each family: one of them can be made alone."""
+
+    rng = np.random.default_rng(38)
 
 
 class Family:
@@ -76,11 +81,15 @@ def family(function):
 
 
 def floats(*shape, low=-2.0, high=2.0, kind=np.float32):
-    return RNG.uniform(low, high, shape).astype(kind)
+    return Chance.rng.uniform(low, high, shape).astype(kind)
+
+
+def i32(*values):
+    return np.array(values, np.int32)
 
 
 def ints(*shape, low=-9, high=10, kind=np.int32):
-    return RNG.integers(low, high, shape).astype(kind)
+    return Chance.rng.integers(low, high, shape).astype(kind)
 
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 1e-6, -1e-6, 30.0, -30.0], np.float32)
@@ -386,7 +395,6 @@ def norm(add):
 
 @family
 def axis(add):
-    i32 = lambda *values: np.array(values, np.int32)
     add("Reshape", "Reshape", floats(2, 3, 4), i32(4, -1), fixed=(1,))
     add("Reshape_free", "Reshape", floats(2, 3, 4), i32(-1, 12), fixed=(1,), free=(0,))
     add("Reshape_zero", "Reshape", floats(0, 3), i32(3, 0), fixed=(1,))
@@ -431,7 +439,6 @@ def axis(add):
 
 @family
 def slices(add):
-    i32 = lambda *values: np.array(values, np.int32)
     x = floats(4, 5, 6)
     add("Slice", "Slice", x, i32(1, 0, 2), i32(2, -1, 3), fixed=(1, 2))
     add("Slice_free", "Slice", x, i32(1, 0, 2), i32(-1, 2, 3), fixed=(1, 2), free=(0,))
@@ -541,7 +548,7 @@ def reduce(add):
     for op in ["Sum", "Prod", "Max", "Min", "Mean"]:
         add(f"{op}_i32", op, ints(2, 3, low=-4, high=5), np.array([1], np.int32), fixed=(1,))
     for op in ("All", "Any"):
-        add(op, op, RNG.random((3, 4)) > 0.4, np.array([1], np.int32), fixed=(1,))
+        add(op, op, Chance.rng.random((3, 4)) > 0.4, np.array([1], np.int32), fixed=(1,))
     for op in ("ArgMax", "ArgMin"):
         add(op, op, floats(3, 4), np.int32(1), fixed=(1,))
         add(f"{op}_equal", op, np.ones((2, 3), np.float32), np.int32(-1), fixed=(1,), output_type=tf.int32)
@@ -591,9 +598,9 @@ def images(add):
                 method=method,
                 extrapolation_value=0.5,
             )
-    corners = RNG.random((20, 2)).astype(np.float32)
-    boxes = np.concatenate([corners, corners + RNG.random((20, 2)).astype(np.float32) * 0.5], 1)
-    scores = RNG.random(20).astype(np.float32)
+    corners = Chance.rng.random((20, 2)).astype(np.float32)
+    boxes = np.concatenate([corners, corners + Chance.rng.random((20, 2)).astype(np.float32) * 0.5], 1)
+    scores = Chance.rng.random(20).astype(np.float32)
     limits = np.float32(0.3), np.float32(0.2)
     add("NonMaxSuppressionV2", "NonMaxSuppressionV2", boxes, scores, np.int32(6), limits[0], fixed=(2, 3))
     add("NonMaxSuppressionV3", "NonMaxSuppressionV3", boxes, scores, np.int32(6), *limits, fixed=(2, 3, 4))
@@ -603,8 +610,11 @@ def images(add):
         add(f"NonMaxSuppressionV4_{pad}", "NonMaxSuppressionV4", *given, fixed=(2, 3, 4), **options)
         add(f"NonMaxSuppressionV5_{pad}", "NonMaxSuppressionV5", *given, np.float32(0), fixed=(2, 3, 4, 5), **options)
     for each, name in ((1, "shared"), (3, "own")):
-        many = np.repeat(boxes.reshape(2, 10, 1, 4), each, 2) + RNG.random((2, 10, each, 1)).astype(np.float32) * 0.2
-        of_classes = RNG.random((2, 10, 3)).astype(np.float32)
+        many = (
+            np.repeat(boxes.reshape(2, 10, 1, 4), each, 2)
+            + Chance.rng.random((2, 10, each, 1)).astype(np.float32) * 0.2
+        )
+        of_classes = Chance.rng.random((2, 10, 3)).astype(np.float32)
         for total in (5, 40):
             add(
                 f"CombinedNonMaxSuppression_{name}_{total}",
@@ -669,8 +679,7 @@ def main(names):
     FOLDER.mkdir(exist_ok=True)
     count = 0
     for name in names or FAMILIES:
-        global RNG
-        RNG = np.random.default_rng(38)
+        Chance.rng = np.random.default_rng(38)
         cases = Family()
         FAMILIES[name](cases.add)
         packed = {}
@@ -680,8 +689,8 @@ def main(names):
             packed |= {f"{case}/y{slot}": stored(np.asarray(array)) for slot, array in enumerate(found)}
         np.savez_compressed(FOLDER / f"{name}.npz", **packed)
         count += len(cases.cases)
-        print(name, len(cases.cases), (FOLDER / f"{name}.npz").stat().st_size)
-    print(count, "cases")
+        sys.stdout.write(f"{name}: {len(cases.cases)} cases\n")
+    sys.stdout.write(f"{count} cases\n")
 
 
 def stored(array):

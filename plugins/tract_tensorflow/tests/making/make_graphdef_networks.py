@@ -1,7 +1,7 @@
 """Writes networks of Keras as SavedModels and frozen graphs, with what TensorFlow computes.
 
-Run it where TensorFlow is installed: ``python make_graphdef_networks.py FOLDER [NAME ...]``. For each network there is a
-folder ``NAME/saved`` and a file ``NAME/frozen.pb``, whose inputs and results are in ``NAME/values.npz``.
+Run it where TensorFlow is installed: ``python make_graphdef_networks.py FOLDER [NAME ...]``. For each network there is
+a folder ``NAME/saved`` and a file ``NAME/frozen.pb``, whose inputs and results are in ``NAME/values.npz``.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from keras import layers
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 IMAGES = {
-    "MobileNet": (96, 0),
-    "MobileNetV2": (96, 0),
-    "MobileNetV3Small": (96, 0),
-    "EfficientNetB0": (96, 0),
-    "ResNet50": (96, 0),
-    "DenseNet121": (96, 0),
-    "InceptionV3": (128, 0),
-    "ConvNeXtTiny": (96, 0),
+    "MobileNet": 96,
+    "MobileNetV2": 96,
+    "MobileNetV3Small": 96,
+    "EfficientNetB0": 96,
+    "ResNet50": 96,
+    "DenseNet121": 96,
+    "InceptionV3": 128,
+    "ConvNeXtTiny": 96,
 }
 """Networks of `keras.applications`, and the size of their images."""
 
@@ -108,18 +108,17 @@ def write(folder, name, model, given):
     shape = [None if size is None else size for size in model.inputs[0].shape]
     spec = tf.TensorSpec(shape, model.inputs[0].dtype, name="x")
     function = tf.function(lambda x: model(x, training=False)).get_concrete_function(spec)
-    for lowered, file in ((False, "frozen.pb"),):
-        frozen = convert_variables_to_constants_v2(function, lower_control_flow=lowered)
-        (folder / file).write_bytes(frozen.graph.as_graph_def().SerializeToString())
+    frozen = convert_variables_to_constants_v2(function, lower_control_flow=False)
+    (folder / "frozen.pb").write_bytes(frozen.graph.as_graph_def().SerializeToString())
     result = model(given, training=False).numpy()
     np.savez(folder / "values.npz", x=given, y=result)
-    print(name, model.count_params(), given.shape, result.shape, flush=True)
+    sys.stdout.write(f"{name}: {model.count_params()} parameters\n")
 
 
 def main(folder, names):
     rng = np.random.default_rng(0)
     keras.utils.set_random_seed(3)
-    for name, (size, _) in IMAGES.items():
+    for name, size in IMAGES.items():
         if not names or name in names:
             given = rng.uniform(0, 255, (2, size, size, 3)).astype(np.float32)
             write(folder, name, image_network(name, size), given)
