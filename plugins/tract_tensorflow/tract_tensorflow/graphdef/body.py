@@ -11,10 +11,10 @@ from tract_core.analysis.inference import InferenceModel
 from tract_core.model.fact import InferenceFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_tensorflow.graphdef.graph import GraphReader, ReservedList, Value, arguments, as_outlet, result_of
+from tract_tensorflow.graphdef.graph import NodesReader, ReservedList, Value, arguments, as_outlet, result_of
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.protos import Message
-from tract_tensorflow.graphdef.wiring import Reserved, Variable, Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring, Reserved, Variable
 
 Argument = TypedFact | Variable | tuple[Reserved, TypedFact]
 """What an argument of a function is: a tensor, a handle, or a list of which nothing is set, and its length."""
@@ -24,7 +24,7 @@ _NOTHING: Final[Mapping[str, TypedFact]] = MappingProxyType({})
 
 def read_body(
     node: GraphNode,
-    wire: Wiring,
+    wire: GraphWiring,
     function: Message,
     given: Sequence[Argument],
     *,
@@ -48,7 +48,7 @@ def read_body(
     for name, fact in replaced.items():
         known[name] = untyped.add_source(name, InferenceFact.from_typed(fact))
     file = node.file.inside(function.signature.name, node.place)
-    reader = GraphReader(file, untyped, function.node_def, known, scope=function.signature.name)
+    reader = NodesReader(file, untyped, function.node_def, known, scope=function.signature.name)
     if wanted is None:
         wanted = [result_of(function, one.name) for one in function.signature.output_arg]
     found = reader.read([reader.reference(text) for text in wanted])
@@ -66,7 +66,7 @@ def _value(model: InferenceModel, name: str, argument: Argument) -> Value:
     return outlet if mark is None else ReservedList(outlet, mark)
 
 
-def argument_of(wire: Wiring, slot: int) -> Argument:
+def argument_of(wire: GraphWiring, slot: int) -> Argument:
     """What a function that is given an input of the node gets."""
     mark = wire.marks.get(slot)
     if isinstance(mark, Variable):
@@ -77,7 +77,7 @@ def argument_of(wire: Wiring, slot: int) -> Argument:
     return wire.fact(wire.input(slot))
 
 
-def outlets_read(wire: Wiring, slots: Sequence[int]) -> list[OutletId]:
+def outlets_read(wire: GraphWiring, slots: Sequence[int]) -> list[OutletId]:
     """The tensors among some inputs of the node that are inputs of a body: those whose value is not known."""
     found = [wire.slots[slot] for slot in slots]
     return [outlet for outlet in found if outlet is not None and wire.fact(outlet).value is None]

@@ -35,7 +35,7 @@ from tract_tensorflow.graphdef.wiring import Mark, Reserved, Variable, describe
 
 @frozen
 class ReservedList:
-    """A list of tensors none of which is set. ``length``: how many they are; ``kind``: of what elements."""
+    """A list of tensors none of which is set. ``length``: how many they are; ``mark``: of what elements."""
 
     length: OutletId
     mark: Reserved
@@ -53,7 +53,7 @@ _LOOPS: Final = frozenset({"While", "StatelessWhile"})
 _OLD: Final = ("Enter", "Exit", "NextIteration", "LoopCond", "Switch", "Merge", "RefEnter", "RefExit", "RefSwitch")
 
 
-class GraphReader:
+class NodesReader:
     """Puts one graph, or one call of a function, into a model.
 
     ``nodes``: those of the graph. ``scope``: the function that they are in, empty for a graph. ``prefix``: stands in
@@ -287,7 +287,7 @@ def read_function(
 
     ``file``: as the function sees it. ``prefix``: stands in front of the names of its nodes. Raises ModelError.
     """
-    reader = GraphReader(
+    reader = NodesReader(
         file, model, function.node_def, arguments(function, inputs), scope=function.signature.name, prefix=prefix
     )
     return reader.read([reader.reference(result_of(function, one.name)) for one in function.signature.output_arg])

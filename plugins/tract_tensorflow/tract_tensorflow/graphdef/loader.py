@@ -21,7 +21,7 @@ from tract_core.model.graph import OutletId
 from tract_core.plugins import Registry, default_registry
 from tract_core.safe_files import check_size, map_path
 from tract_tensorflow.graphdef.file import TensorflowFile
-from tract_tensorflow.graphdef.graph import PLACEHOLDERS, GraphReader, as_outlet
+from tract_tensorflow.graphdef.graph import PLACEHOLDERS, NodesReader, as_outlet
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.op import GraphOp
 from tract_tensorflow.graphdef.operators import Operators
@@ -100,7 +100,7 @@ class TensorflowLoader:
 
     def _frozen(self, graph: Message, size: int) -> InferenceModel:
         model = self._new_model()
-        reader = GraphReader(self._file(graph, size), model, graph.node, {})
+        reader = NodesReader(self._file(graph, size), model, graph.node, {})
         inputs = [(node.name, 0) for node in graph.node if node.op in PLACEHOLDERS]
         wanted = [in_graph(name) for name in self._outputs] or _unread(graph.node)
         if not wanted:
@@ -121,7 +121,7 @@ class TensorflowLoader:
             node: model.add_source(check_name(name), fact_of_info(signature.inputs[name]))
             for name, (node, _) in inputs.items()
         }
-        found = GraphReader(file, model, graph.node, given).read(list(outputs.values()))
+        found = NodesReader(file, model, graph.node, given).read(list(outputs.values()))
         model.set_outputs(
             [_under_name(file, model, as_outlet(one), name) for name, one in zip(outputs, found, strict=True)]
         )

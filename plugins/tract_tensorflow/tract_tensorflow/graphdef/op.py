@@ -12,7 +12,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import TensorflowFn
-from tract_tensorflow.graphdef.wiring import Mark, Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring, Mark
 
 
 @frozen
@@ -43,5 +43,5 @@ class GraphOp(InferenceOp):
         """
         given = [None if slot is None else inputs[slot] for slot in self.slots]
         before = len(model.nodes)
-        result = call_row(model.registry, self.function, self.node, Wiring(model, name, given, self.marks))
+        result = call_row(model.registry, self.function, self.node, GraphWiring(model, name, given, self.marks))
         return named(model, self.node.output_names, outlets_of(model, self.function, result), before)

@@ -9,9 +9,9 @@ from tract_core.plugins.tables import Table
 
 if TYPE_CHECKING:
     from tract_core.ops.wired import Results
-    from tract_tensorflow.graphdef.wiring import Wiring
+    from tract_tensorflow.graphdef.wiring import GraphWiring
 
-Wires = Callable[[Any, "Wiring"], "Results"]
+Wires = Callable[[Any, "GraphWiring"], "Results"]
 """What wires a node: a `TensorflowFn`, which says that the first argument is a `GraphNode`."""
 
 MOST_GUESSES: Final = 50

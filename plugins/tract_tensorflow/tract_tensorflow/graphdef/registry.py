@@ -3,7 +3,7 @@
 A function takes the node and its surroundings, adds core operators, and returns the outlet (or outlets) of the result:
 
     @tf_op(ROWS, "Softmax")
-    def softmax(node: GraphNode, wire: Wiring) -> OutletId: ...
+    def softmax(node: GraphNode, wire: GraphWiring) -> OutletId: ...
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tract_core.plugins.tables import Rows, TableKey, function_row
 if TYPE_CHECKING:
     from tract_core.ops.wired import Results
     from tract_tensorflow.graphdef.node import GraphNode
-    from tract_tensorflow.graphdef.wiring import Wiring
+    from tract_tensorflow.graphdef.wiring import GraphWiring
 
-TensorflowFn = Callable[["GraphNode", "Wiring"], "Results"]
+TensorflowFn = Callable[["GraphNode", "GraphWiring"], "Results"]
 """``(node, wire) -> outlet``, or one outlet per output of the operator, ``None`` for one that is not computed."""
 
 TENSORFLOW: TableKey[str, TensorflowFn] = TableKey(

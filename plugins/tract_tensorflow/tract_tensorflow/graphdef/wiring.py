@@ -34,7 +34,7 @@ Mark = Variable | Reserved
 """What an input of a node is that is more, or less, than a tensor."""
 
 
-class Wiring(SlotWiring):
+class GraphWiring(SlotWiring):
     """The typed model under construction, and one node's inputs in it.
 
     ``inputs``: one outlet per input of the node, ``None`` for the handle of a variable. ``marks``: the inputs that are

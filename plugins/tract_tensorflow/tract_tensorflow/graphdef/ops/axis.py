@@ -14,19 +14,19 @@ from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.ops.pad import zero_of
 from tract_tensorflow.graphdef.ops.spatial import data_format
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "Reshape")
-def reshape(node: GraphNode, wire: Wiring) -> OutletId:
+def reshape(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X in the shape that the second input holds; one size may be -1, and is what is left"""
     return wire.through(wire_dyn_reshape, wire.input(0), wire.sizes(wire.input(1)), allow_zero=True)
 
 
 @tf_op(ROWS, "Squeeze")
-def squeeze(node: GraphNode, wire: Wiring) -> OutletId:
+def squeeze(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X without axes of size 1: those of an attribute, or all"""
     x = wire.input(0)
     axes = node.integers("squeeze_dims", ())
@@ -36,7 +36,7 @@ def squeeze(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "ExpandDims")
-def expand_dims(node: GraphNode, wire: Wiring) -> OutletId:
+def expand_dims(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X with a new axis of size 1"""
     x = wire.input(0)
     axes = wire.known_ints(wire.input(1), "axis of ExpandDims")
@@ -46,7 +46,7 @@ def expand_dims(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "Transpose")
-def transpose(node: GraphNode, wire: Wiring) -> OutletId:
+def transpose(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X with its axes in the order of the second input"""
     x, order = wire.input(0), wire.input(1)
     known = wire.ints(order, "order of Transpose")
@@ -58,7 +58,7 @@ def transpose(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "InvertPermutation")
-def invert_permutation(node: GraphNode, wire: Wiring) -> OutletId:
+def invert_permutation(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Where each number stands in the input"""
     x = wire.input(0)
     if wire.rank(x) != 1:
@@ -75,7 +75,7 @@ def invert_permutation(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "DepthToSpace")
-def depth_to_space(node: GraphNode, wire: Wiring) -> OutletId:
+def depth_to_space(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Channels dealt out to blocks of places"""
     x, first = _channels_last(node, wire)
     batch, height, width, channels = _image(wire, x)
@@ -87,7 +87,7 @@ def depth_to_space(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "SpaceToDepth")
-def space_to_depth(node: GraphNode, wire: Wiring) -> OutletId:
+def space_to_depth(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Blocks of places gathered into channels"""
     x, first = _channels_last(node, wire)
     batch, height, width, channels = _image(wire, x)
@@ -98,14 +98,14 @@ def space_to_depth(node: GraphNode, wire: Wiring) -> OutletId:
     return _back(wire, wire.reshape(moved, (batch, rows, columns, channels * block * block)), first)
 
 
-def _channels_last(node: GraphNode, wire: Wiring) -> tuple[OutletId, bool]:
+def _channels_last(node: GraphNode, wire: GraphWiring) -> tuple[OutletId, bool]:
     """The image with the channels last, and whether they were first."""
     x, first = wire.input(0), data_format(node).channels_first
     _image(wire, x)
     return (wire.transpose(x, (0, 2, 3, 1)) if first else x), first
 
 
-def _back(wire: Wiring, x: OutletId, first: bool) -> OutletId:
+def _back(wire: GraphWiring, x: OutletId, first: bool) -> OutletId:
     return wire.transpose(x, (0, 3, 1, 2)) if first else x
 
 
@@ -116,7 +116,7 @@ def _block(node: GraphNode) -> int:
     return block
 
 
-def _image(wire: Wiring, x: OutletId) -> tuple[Dim, Dim, Dim, Dim]:
+def _image(wire: GraphWiring, x: OutletId) -> tuple[Dim, Dim, Dim, Dim]:
     shape = wire.shape(x)
     if len(shape) != 4:
         raise FactError(f"an image of 4 axes is wanted, found {wire.fact(x)}")
@@ -132,14 +132,14 @@ def _share(size: Dim, count: int) -> Dim:
     return size // count if exact is None else exact
 
 
-def _blocks(wire: Wiring, slot: int, x: OutletId) -> tuple[int, ...]:
+def _blocks(wire: GraphWiring, slot: int, x: OutletId) -> tuple[int, ...]:
     found = wire.known_ints(wire.input(slot), "block sizes")
     if min(found, default=1) < 1 or len(found) >= wire.rank(x):
         raise CorruptModel(f"blocks of {list(found)[:20]} do not fit {wire.fact(x)}")
     return found
 
 
-def _pairs(wire: Wiring, slot: int, count: int, what: str) -> list[tuple[Dim, Dim]]:
+def _pairs(wire: GraphWiring, slot: int, count: int, what: str) -> list[tuple[Dim, Dim]]:
     """What is added or cut off before and after each axis. Raises Unsupported unless it is known."""
     dims = wire.dims(wire.input(slot))
     if dims is None:
@@ -150,7 +150,7 @@ def _pairs(wire: Wiring, slot: int, count: int, what: str) -> list[tuple[Dim, Di
 
 
 @tf_op(ROWS, "SpaceToBatchND")
-def space_to_batch(node: GraphNode, wire: Wiring) -> OutletId:
+def space_to_batch(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Blocks of places gathered into the batch"""
     x = wire.input(0)
     blocks = _blocks(wire, 1, x)
@@ -171,7 +171,7 @@ def space_to_batch(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "BatchToSpaceND")
-def batch_to_space(node: GraphNode, wire: Wiring) -> OutletId:
+def batch_to_space(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The batch dealt out to blocks of places, and the ends cut off"""
     x = wire.input(0)
     blocks = _blocks(wire, 1, x)

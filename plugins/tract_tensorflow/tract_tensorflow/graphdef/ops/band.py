@@ -11,12 +11,12 @@ from tract_core.ops.wiring_dyn import wire_eye, wire_range
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
-def _matrices(wire: Wiring) -> Wired:
+def _matrices(wire: GraphWiring) -> Wired:
     x = wire.tensor(0)
     if x.rank < 2:
         raise FactError(f"matrices are wanted, found {x.fact}")
@@ -24,7 +24,7 @@ def _matrices(wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "MatrixBandPart", "BatchMatrixBandPart")
-def band_part(node: GraphNode, wire: Wiring) -> Wired:
+def band_part(node: GraphNode, wire: GraphWiring) -> Wired:
     """As many diagonals below and above the main one as the other inputs say, -1 for all; 0 elsewhere"""
     x = _matrices(wire)
     zero, one = wire.const(0), wire.const(1)
@@ -43,7 +43,7 @@ def _eye(x: Wired) -> Wired:
     return Wired(x.wire, x.wire.through(wire_eye, diagonal=0, to=DatumType.BOOL, **sizes))
 
 
-def _check_main(wire: Wiring, slot: int, count: int = 1) -> None:
+def _check_main(wire: GraphWiring, slot: int, count: int = 1) -> None:
     """Raise Unsupported for other diagonals than the main one."""
     if len(wire.slots) > slot:
         found = wire.known(wire.input(slot), "number of the diagonal")
@@ -57,7 +57,7 @@ def _check_main(wire: Wiring, slot: int, count: int = 1) -> None:
 
 
 @tf_op(ROWS, "MatrixDiag", "BatchMatrixDiag")
-def matrix_diag(node: GraphNode, wire: Wiring) -> Wired:
+def matrix_diag(node: GraphNode, wire: GraphWiring) -> Wired:
     """Matrices of zeros with the elements of the last axis on their diagonals"""
     x = wire.tensor(0)
     if x.rank < 1:
@@ -67,7 +67,7 @@ def matrix_diag(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "MatrixDiagV2", "MatrixDiagV3")
-def matrix_diag_with(node: GraphNode, wire: Wiring) -> Wired:
+def matrix_diag_with(node: GraphNode, wire: GraphWiring) -> Wired:
     """As MatrixDiag, with the fifth input elsewhere"""
     _check_main(wire, 1, 2)
     x = wire.tensor(0)
@@ -76,7 +76,7 @@ def matrix_diag_with(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3", "BatchMatrixDiagPart")
-def matrix_diag_part(node: GraphNode, wire: Wiring) -> Wired:
+def matrix_diag_part(node: GraphNode, wire: GraphWiring) -> Wired:
     """The diagonals of matrices"""
     _check_main(wire, 1, 0)
     x = _matrices(wire)
@@ -87,7 +87,7 @@ def matrix_diag_part(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3", "BatchMatrixSetDiag")
-def matrix_set_diag(node: GraphNode, wire: Wiring) -> Wired:
+def matrix_set_diag(node: GraphNode, wire: GraphWiring) -> Wired:
     """Matrices with other diagonals"""
     _check_main(wire, 2, 0)
     x, diagonal = _matrices(wire), wire.tensor(1)
@@ -97,7 +97,7 @@ def matrix_set_diag(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "Diag")
-def diag(node: GraphNode, wire: Wiring) -> Wired:
+def diag(node: GraphNode, wire: GraphWiring) -> Wired:
     """A tensor of zeros with the input on its diagonal"""
     x = wire.tensor(0)
     size = x.shape.volume
@@ -106,7 +106,7 @@ def diag(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "DiagPart")
-def diag_part(node: GraphNode, wire: Wiring) -> Wired:
+def diag_part(node: GraphNode, wire: GraphWiring) -> Wired:
     """The diagonal of a tensor whose first axes are as the last ones"""
     x = wire.tensor(0)
     half = x.rank // 2

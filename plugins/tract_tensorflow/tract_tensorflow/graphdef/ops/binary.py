@@ -16,7 +16,7 @@ from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.ops.elementwise import wire_log1p
 from tract_tensorflow.graphdef.registry import TENSORFLOW, TensorflowFn, tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
@@ -52,7 +52,7 @@ _SAME: Final[dict[str, TypedOp]] = {
 
 
 def _same(op: TypedOp) -> TensorflowFn:
-    def wire_same(node: GraphNode, wire: Wiring) -> OutletId:
+    def wire_same(node: GraphNode, wire: GraphWiring) -> OutletId:
         return wire.binary(op, wire.input(0), wire.input(1))
 
     return wire_same
@@ -64,13 +64,13 @@ for _name, _op in _SAME.items():
 
 @tf_op(ROWS, "AccumulateNV2", "AddN")
 @rounded_once()
-def total(node: GraphNode, wire: Wiring) -> OutletId:
+def total(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The sum of the inputs"""
     return reduce(lambda a, b: wire.binary(core.Add(), a, b), wire.all_inputs())
 
 
 @tf_op(ROWS, "FloorDiv")
-def floor_div(node: GraphNode, wire: Wiring) -> Wired:
+def floor_div(node: GraphNode, wire: GraphWiring) -> Wired:
     """A / b, rounded towards minus infinity"""
     a, b = wire.tensor(0), wire.tensor(1)
     if a.dtype.is_float():
@@ -81,13 +81,13 @@ def floor_div(node: GraphNode, wire: Wiring) -> Wired:
 
 @tf_op(ROWS, "SquaredDifference")
 @rounded_once()
-def squared_difference(node: GraphNode, wire: Wiring) -> Wired:
+def squared_difference(node: GraphNode, wire: GraphWiring) -> Wired:
     """(a - b) * (a - b)"""
     return (wire.tensor(0) - wire.tensor(1)).square()
 
 
 @tf_op(ROWS, "DivNoNan")
-def div_no_nan(node: GraphNode, wire: Wiring) -> Wired:
+def div_no_nan(node: GraphNode, wire: GraphWiring) -> Wired:
     """A / b, 0 where b is 0"""
     a, b = wire.tensor(0), wire.tensor(1)
     is_zero = b.eq(0)
@@ -95,14 +95,14 @@ def div_no_nan(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "MulNoNan")
-def mul_no_nan(node: GraphNode, wire: Wiring) -> Wired:
+def mul_no_nan(node: GraphNode, wire: GraphWiring) -> Wired:
     """A * b, 0 where b is 0, whatever a is"""
     a, b = wire.tensor(0), wire.tensor(1)
     return b.eq(0).where(0, a * b)
 
 
 @tf_op(ROWS, "Xdivy")
-def xdivy(node: GraphNode, wire: Wiring) -> Wired:
+def xdivy(node: GraphNode, wire: GraphWiring) -> Wired:
     """X / y, 0 where x is 0"""
     x, y = wire.tensor(0), wire.tensor(1)
     return x.eq(0).where(0, x / y)
@@ -110,7 +110,7 @@ def xdivy(node: GraphNode, wire: Wiring) -> Wired:
 
 @tf_op(ROWS, "Xlogy")
 @rounded_once()
-def xlogy(node: GraphNode, wire: Wiring) -> Wired:
+def xlogy(node: GraphNode, wire: GraphWiring) -> Wired:
     """X * log(y), 0 where x is 0"""
     x, y = wire.tensor(0), wire.tensor(1)
     return x.eq(0).where(0, x * y.log())
@@ -118,7 +118,7 @@ def xlogy(node: GraphNode, wire: Wiring) -> Wired:
 
 @tf_op(ROWS, "Xlog1py")
 @rounded_once()
-def xlog1py(node: GraphNode, wire: Wiring) -> Wired:
+def xlog1py(node: GraphNode, wire: GraphWiring) -> Wired:
     """X * log(1 + y), 0 where x is 0"""
     x, y = wire.tensor(0), wire.tensor(1)
     return x.eq(0).where(0, x * wire_log1p(y))
@@ -126,7 +126,7 @@ def xlog1py(node: GraphNode, wire: Wiring) -> Wired:
 
 @tf_op(ROWS, "Atan2")
 @rounded_once()
-def atan2(node: GraphNode, wire: Wiring) -> Wired:
+def atan2(node: GraphNode, wire: GraphWiring) -> Wired:
     """The angle of the point (x, y), from -pi to pi"""
     y, x = wire.tensor(0), wire.tensor(1)
     angle = (y / x).op(Atan())
@@ -136,19 +136,19 @@ def atan2(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "ApproximateEqual")
-def approximate_equal(node: GraphNode, wire: Wiring) -> Wired:
+def approximate_equal(node: GraphNode, wire: GraphWiring) -> Wired:
     """Whether the two differ by less than a tolerance"""
     return abs(wire.tensor(0) - wire.tensor(1)) < node.number("tolerance", 1e-5)
 
 
 @tf_op(ROWS, "SelectV2")
-def select(node: GraphNode, wire: Wiring) -> OutletId:
+def select(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The second input where the first is true, else the third"""
     return wire.select(wire.input(0), wire.input(1), wire.input(2))
 
 
 @tf_op(ROWS, "Select")
-def select_rows(node: GraphNode, wire: Wiring) -> OutletId:
+def select_rows(node: GraphNode, wire: GraphWiring) -> OutletId:
     """As SelectV2, without broadcasting; a list of conditions is one for each row"""
     condition, a = wire.input(0), wire.input(1)
     missing = range(wire.rank(condition), wire.rank(a))

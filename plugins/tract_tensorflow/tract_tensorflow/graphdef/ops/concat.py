@@ -10,26 +10,26 @@ from tract_core.ops.concat import TypedConcat
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "ConcatV2")
-def concat(node: GraphNode, wire: Wiring) -> OutletId:
+def concat(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The inputs, one after the other along the axis that the last one holds"""
     *inputs, axis = wire.all_inputs()
     return _concat(wire, inputs, axis)
 
 
 @tf_op(ROWS, "Concat")
-def concat_of_first(node: GraphNode, wire: Wiring) -> OutletId:
+def concat_of_first(node: GraphNode, wire: GraphWiring) -> OutletId:
     """As ConcatV2, the axis coming first"""
     axis, *inputs = wire.all_inputs()
     return _concat(wire, inputs, axis)
 
 
-def _concat(wire: Wiring, inputs: Sequence[OutletId], axis: OutletId) -> OutletId:
+def _concat(wire: GraphWiring, inputs: Sequence[OutletId], axis: OutletId) -> OutletId:
     if not inputs:
         raise CorruptModel("there is nothing to put together")
     (place,) = wire.known_ints(wire.number(axis), "axis of Concat")
@@ -38,7 +38,7 @@ def _concat(wire: Wiring, inputs: Sequence[OutletId], axis: OutletId) -> OutletI
 
 
 @tf_op(ROWS, "Pack")
-def pack(node: GraphNode, wire: Wiring) -> OutletId:
+def pack(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The inputs, beside each other along a new axis"""
     inputs = wire.all_inputs()
     axis = node.axis("axis", wire.rank(inputs[0]) + 1, 0)

@@ -18,13 +18,13 @@ from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.ops.patches import Patches
 from tract_tensorflow.graphdef.ops.spatial import data_format, groups, kernel_sizes, window
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "Conv2D", "Conv3D")
-def conv(node: GraphNode, wire: Wiring) -> OutletId:
+def conv(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Data (batch, places, channels) and a kernel (places, channels of a group, outputs)"""
     x, kernel = wire.input(0), wire.input(1)
     layout = data_format(node, "NHWC" if node.op_type == "Conv2D" else "NDHWC")
@@ -33,7 +33,7 @@ def conv(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "DepthwiseConv2dNative")
-def depthwise_conv(node: GraphNode, wire: Wiring) -> OutletId:
+def depthwise_conv(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Data (batch, places, channels) and a kernel (places, channels, outputs of each channel)"""
     x, kernel = wire.input(0), wire.input(1)
     layout = data_format(node)
@@ -47,13 +47,13 @@ def depthwise_conv(node: GraphNode, wire: Wiring) -> OutletId:
     return _conv(wire, Conv(pool, KernelFormat.HWIO, int(channels)), x, kernel)
 
 
-def _conv(wire: Wiring, op: Conv, x: OutletId, kernel: OutletId) -> OutletId:
+def _conv(wire: GraphWiring, op: Conv, x: OutletId, kernel: OutletId) -> OutletId:
     bias = wire.const(np.zeros((), wire.dtype(x).numpy))
     return wire.op(op, x, kernel, bias)
 
 
 @tf_op(ROWS, "Dilation2D")
-def dilation(node: GraphNode, wire: Wiring) -> OutletId:
+def dilation(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The largest sum of a window and a filter, channel by channel"""
     x, kernel = wire.input(0), wire.input(1)
     if wire.rank(kernel) != 3 or wire.rank(x) != 4:

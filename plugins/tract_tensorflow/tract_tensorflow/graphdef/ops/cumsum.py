@@ -9,7 +9,7 @@ from tract_core.ops.cumsum import CumLogSumExp, CumProd, CumSum, Running
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
@@ -21,7 +21,7 @@ _OPS: Final[dict[str, type[Running]]] = {
 
 
 @tf_op(ROWS, *_OPS)
-def running(node: GraphNode, wire: Wiring) -> OutletId:
+def running(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Along one axis, the sum or product of the elements up to each one"""
     x = wire.input(0)
     (axis,) = wire.known_ints(wire.number(wire.input(1)), f"axis of {node.op_type}")

@@ -14,13 +14,13 @@ from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.ops.spatial import data_format, kernel_sizes, window
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "Conv2DBackpropInput", "Conv3DBackpropInputV2")
-def deconv(node: GraphNode, wire: Wiring) -> OutletId:
+def deconv(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The sizes of the result, a kernel (places, outputs, channels), and data (batch, places, channels)"""
     sizes, kernel, x = wire.input(0), wire.input(1), wire.input(2)
     layout = data_format(node, "NHWC" if node.op_type.startswith("Conv2D") else "NDHWC")

@@ -10,13 +10,13 @@ from tract_core.ops.einsum import EinSum, accumulator, wire_matmul
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "MatMul")
-def matmul(node: GraphNode, wire: Wiring) -> OutletId:
+def matmul(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The product of two matrices, each transposed where an attribute says so"""
     a, b = wire.input(0), wire.input(1)
     if wire.rank(a) != 2 or wire.rank(b) != 2:
@@ -25,7 +25,7 @@ def matmul(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
-def batch_matmul(node: GraphNode, wire: Wiring) -> OutletId:
+def batch_matmul(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The products of the matrices in the last two axes; other axes are broadcast"""
     a, b = wire.input(0), wire.input(1)
     if wire.rank(a) < 2 or wire.rank(b) < 2:
@@ -36,18 +36,18 @@ def batch_matmul(node: GraphNode, wire: Wiring) -> OutletId:
     return _product(wire, _turned(wire, a, node.flag("adj_x")), _turned(wire, b, node.flag("adj_y")))
 
 
-def _product(wire: Wiring, a: OutletId, b: OutletId) -> OutletId:
+def _product(wire: GraphWiring, a: OutletId, b: OutletId) -> OutletId:
     return wire.cast(wire.through(wire_matmul, a, b), wire.dtype(a))
 
 
-def _turned(wire: Wiring, x: OutletId, is_turned: bool) -> OutletId:
+def _turned(wire: GraphWiring, x: OutletId, is_turned: bool) -> OutletId:
     """The matrices in the last two axes, transposed where that is asked for."""
     rank = wire.rank(x)
     return wire.transpose(x, (*range(rank - 2), rank - 1, rank - 2)) if is_turned else x
 
 
 @tf_op(ROWS, "Einsum")
-def einsum(node: GraphNode, wire: Wiring) -> OutletId:
+def einsum(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The sum of products that an expression like ``"ij,jk->ik"`` names"""
     inputs = wire.all_inputs()
     axes = parse_equation(node.text("equation"), [wire.rank(x) for x in inputs])
@@ -56,7 +56,7 @@ def einsum(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "BiasAdd", "BiasAddV1")
-def bias_add(node: GraphNode, wire: Wiring) -> OutletId:
+def bias_add(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X with one number for each channel added"""
     x, bias = wire.input(0), wire.input(1)
     rank = wire.rank(x)

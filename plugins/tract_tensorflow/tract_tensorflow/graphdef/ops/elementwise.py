@@ -13,7 +13,7 @@ from tract_core.ops.wired import Results, Wired
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import TENSORFLOW, TensorflowFn, tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
@@ -54,7 +54,7 @@ _SAME: Final[dict[str, TypedOp]] = {
 
 
 def _same(op: TypedOp) -> TensorflowFn:
-    def wire_same(node: GraphNode, wire: Wiring) -> OutletId:
+    def wire_same(node: GraphNode, wire: GraphWiring) -> OutletId:
         return wire.op(op, wire.input(0))
 
     return wire_same
@@ -66,91 +66,91 @@ for _name, _op in _SAME.items():
 
 @tf_op(ROWS, "CheckNumerics", "EnsureShape", "Identity", "PlaceholderWithDefault", "PreventGradient", "Snapshot")
 @tf_op(ROWS, "StopGradient")
-def identity(node: GraphNode, wire: Wiring) -> OutletId:
+def identity(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X"""
     return wire.input(0)
 
 
 @tf_op(ROWS, "IdentityN")
-def identities(node: GraphNode, wire: Wiring) -> Results:
+def identities(node: GraphNode, wire: GraphWiring) -> Results:
     """All inputs"""
     return wire.all_inputs()
 
 
 @tf_op(ROWS, "IsFinite")
-def is_finite(node: GraphNode, wire: Wiring) -> Wired:
+def is_finite(node: GraphNode, wire: GraphWiring) -> Wired:
     """Whether x is a number, and no infinity"""
     x = wire.tensor(0)
     return ~(x.is_nan() | x.op(core.IsInf()))
 
 
 @tf_op(ROWS, "Round")
-def rounded(node: GraphNode, wire: Wiring) -> OutletId:
+def rounded(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The nearest integer, the even one of two; integers as they are"""
     x = wire.input(0)
     return wire.op(core.RoundHalfToEven(), x) if wire.dtype(x).is_float() else x
 
 
 @tf_op(ROWS, "Relu")
-def relu(node: GraphNode, wire: Wiring) -> Wired:
+def relu(node: GraphNode, wire: GraphWiring) -> Wired:
     """max(x, 0)"""
     return wire.tensor(0).maximum(0)
 
 
 @tf_op(ROWS, "Relu6")
-def relu6(node: GraphNode, wire: Wiring) -> Wired:
+def relu6(node: GraphNode, wire: GraphWiring) -> Wired:
     """X kept between 0 and 6"""
     return wire.tensor(0).maximum(0).minimum(6)
 
 
 @tf_op(ROWS, "LeakyRelu")
-def leaky_relu(node: GraphNode, wire: Wiring) -> OutletId:
+def leaky_relu(node: GraphNode, wire: GraphWiring) -> OutletId:
     """x, or alpha * x below zero"""
     return wire.op(core.LeakyRelu(node.number("alpha", 0.2)), wire.input(0))
 
 
-def _activation(wire: Wiring, name: str, alpha: float = 0.0) -> OutletId:
+def _activation(wire: GraphWiring, name: str, alpha: float = 0.0) -> OutletId:
     return wire.through(wire_activation, Activation(name, alpha, 0.0), wire.input(0))
 
 
 @tf_op(ROWS, "Elu")
 @rounded_once()
-def elu(node: GraphNode, wire: Wiring) -> OutletId:
+def elu(node: GraphNode, wire: GraphWiring) -> OutletId:
     """x, or exp(x) - 1 below zero"""
     return _activation(wire, "elu", 1.0)
 
 
 @tf_op(ROWS, "Selu")
 @rounded_once()
-def selu(node: GraphNode, wire: Wiring) -> Wired:
+def selu(node: GraphNode, wire: GraphWiring) -> Wired:
     """What Elu does with an alpha of its own, times a number, so that networks keep mean and variance"""
     return Wired(wire, _activation(wire, "elu", 1.6732632423543772)) * 1.0507009873554805
 
 
 @tf_op(ROWS, "Softplus")
 @rounded_once()
-def softplus(node: GraphNode, wire: Wiring) -> OutletId:
+def softplus(node: GraphNode, wire: GraphWiring) -> OutletId:
     """log(exp(x) + 1)"""
     return _activation(wire, "softplus")
 
 
 @tf_op(ROWS, "Softsign")
 @rounded_once()
-def softsign(node: GraphNode, wire: Wiring) -> OutletId:
+def softsign(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X / (1 + |x|)"""
     return _activation(wire, "softsign")
 
 
 @tf_op(ROWS, "Erfc")
 @rounded_once()
-def erfc(node: GraphNode, wire: Wiring) -> Wired:
+def erfc(node: GraphNode, wire: GraphWiring) -> Wired:
     """1 less the error function"""
     return 1 - wire.tensor(0).op(core.Erf())
 
 
 @tf_op(ROWS, "Expm1")
 @rounded_once()
-def expm1(node: GraphNode, wire: Wiring) -> Wired:
+def expm1(node: GraphNode, wire: GraphWiring) -> Wired:
     """exp(x) - 1, by the tangent of the half where the difference would lose digits"""
     x = wire.tensor(0)
     is_small = abs(x) < 0.5
@@ -160,7 +160,7 @@ def expm1(node: GraphNode, wire: Wiring) -> Wired:
 
 @tf_op(ROWS, "Log1p")
 @rounded_once()
-def log1p(node: GraphNode, wire: Wiring) -> Wired:
+def log1p(node: GraphNode, wire: GraphWiring) -> Wired:
     """log(1 + x); near 0, what the sum rounds off is made up for"""
     return wire_log1p(wire.tensor(0))
 
@@ -175,6 +175,6 @@ def wire_log1p(x: Wired) -> Wired:
 
 
 @tf_op(ROWS, "ClipByValue")
-def clip(node: GraphNode, wire: Wiring) -> Wired:
+def clip(node: GraphNode, wire: GraphWiring) -> Wired:
     """X kept between two tensors"""
     return wire.tensor(0).minimum(wire.tensor(2)).maximum(wire.tensor(1))

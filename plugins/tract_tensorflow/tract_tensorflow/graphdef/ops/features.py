@@ -19,13 +19,13 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "AudioSpectrogram")
-def spectrogram(node: GraphNode, wire: Wiring) -> Wired:
+def spectrogram(node: GraphNode, wire: GraphWiring) -> Wired:
     """The energy of each frequency, or its root, in pieces of a sound (samples, channels), under a raised cosine"""
     x = wire.tensor(0)
     size, stride = node.integer("window_size"), node.integer("stride")
@@ -44,7 +44,7 @@ def spectrogram(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "Mfcc")
-def mfcc(node: GraphNode, wire: Wiring) -> Wired:
+def mfcc(node: GraphNode, wire: GraphWiring) -> Wired:
     """The first coefficients of the cosine transform of the logarithms of bands, of a spectrogram of energies"""
     x = wire.tensor(0)
     rate = wire.known_ints(wire.number(wire.input(1)), "sample rate of Mfcc")[0]

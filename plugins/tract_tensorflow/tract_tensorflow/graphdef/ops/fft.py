@@ -14,12 +14,12 @@ from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
-def _pairs(wire: Wiring) -> Wired:
+def _pairs(wire: GraphWiring) -> Wired:
     """The parts of complex numbers, on a last axis."""
     x = wire.tensor(0)
     if not x.dtype.is_complex():
@@ -27,14 +27,14 @@ def _pairs(wire: Wiring) -> Wired:
     return x.op(ComplexToInnerDim())
 
 
-def _length(wire: Wiring) -> OutletId:
+def _length(wire: GraphWiring) -> OutletId:
     given = wire.sizes(wire.input(1))
     wire.require_shape("length of the transform", given, (1,))
     return wire.number(given)
 
 
 @tf_op(ROWS, "RFFT")
-def rfft(node: GraphNode, wire: Wiring) -> OutletId:
+def rfft(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The frequencies of real numbers along the last axis, up to half of their number"""
     x = wire.tensor(0)
     if x.rank < 1:
@@ -48,7 +48,7 @@ def rfft(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "IRFFT")
-def irfft(node: GraphNode, wire: Wiring) -> Wired:
+def irfft(node: GraphNode, wire: GraphWiring) -> Wired:
     """The real numbers of whose frequencies the input has half"""
     pairs, length = _pairs(wire), _length(wire)
     axis = pairs.rank - 2
@@ -60,7 +60,7 @@ def irfft(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "FFT", "IFFT")
-def fft(node: GraphNode, wire: Wiring) -> Wired:
+def fft(node: GraphNode, wire: GraphWiring) -> Wired:
     """The transform of complex numbers along the last axis, or the inverse one"""
     pairs = _pairs(wire)
     axis, inverse = pairs.rank - 2, node.op_type == "IFFT"
@@ -71,7 +71,7 @@ def fft(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "Complex")
-def combined(node: GraphNode, wire: Wiring) -> Wired:
+def combined(node: GraphNode, wire: GraphWiring) -> Wired:
     """A complex number of its two parts"""
     a, b = (Wired(wire, x) for x in wire.ranks(wire.input(0), wire.input(1)))
     a, b = a.broadcast(b.shape), b.broadcast(a.shape)
@@ -79,7 +79,7 @@ def combined(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "Real", "Imag")
-def part(node: GraphNode, wire: Wiring) -> Wired:
+def part(node: GraphNode, wire: GraphWiring) -> Wired:
     """One part of complex numbers"""
     x = wire.tensor(0)
     if not x.dtype.is_complex():
@@ -88,14 +88,14 @@ def part(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "ComplexAbs")
-def magnitude(node: GraphNode, wire: Wiring) -> Wired:
+def magnitude(node: GraphNode, wire: GraphWiring) -> Wired:
     """The distance of complex numbers from 0"""
     pairs = _pairs(wire)
     return pairs.square().sum([pairs.rank - 1]).sqrt().squeeze([pairs.rank - 1])
 
 
 @tf_op(ROWS, "Conj")
-def conjugate(node: GraphNode, wire: Wiring) -> Wired:
+def conjugate(node: GraphNode, wire: GraphWiring) -> Wired:
     """Complex numbers with the other sign of their second part"""
     x = wire.tensor(0)
     if not x.dtype.is_complex():

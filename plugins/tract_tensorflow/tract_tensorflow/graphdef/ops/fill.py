@@ -10,13 +10,13 @@ from tract_core.ops.wiring_dyn import wire_expand, wire_fill
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "Fill")
-def fill(node: GraphNode, wire: Wiring) -> OutletId:
+def fill(node: GraphNode, wire: GraphWiring) -> OutletId:
     """A tensor of the shape that the first input holds, filled with the second"""
     sizes, value = wire.sizes(wire.input(0)), wire.number(wire.input(1))
     known = wire.constant(value)
@@ -26,24 +26,24 @@ def fill(node: GraphNode, wire: Wiring) -> OutletId:
 
 
 @tf_op(ROWS, "ZerosLike")
-def zeros_like(node: GraphNode, wire: Wiring) -> OutletId:
+def zeros_like(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Zeros in the shape of x"""
     return _like(wire, 0)
 
 
 @tf_op(ROWS, "OnesLike")
-def ones_like(node: GraphNode, wire: Wiring) -> OutletId:
+def ones_like(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Ones in the shape of x"""
     return _like(wire, 1)
 
 
-def _like(wire: Wiring, value: int) -> OutletId:
+def _like(wire: GraphWiring, value: int) -> OutletId:
     x = wire.input(0)
     return wire.broadcast(wire.const(np.array(value, wire.dtype(x).numpy)), wire.shape(x))
 
 
 @tf_op(ROWS, "Empty")
-def empty(node: GraphNode, wire: Wiring) -> OutletId:
+def empty(node: GraphNode, wire: GraphWiring) -> OutletId:
     """A tensor of the shape that the input holds, of no particular values: zeros"""
     kind = node.element_type("dtype")
     return wire.through(wire_fill, wire.sizes(wire.input(0)), Constant(np.zeros((), kind.numpy)))

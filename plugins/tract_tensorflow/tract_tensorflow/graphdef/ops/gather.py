@@ -8,25 +8,25 @@ from tract_core.ops.gather import Gather, GatherNd
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "Gather", "ResourceGather")
-def gather(node: GraphNode, wire: Wiring) -> OutletId:
+def gather(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The slices of x at the places on the first axis that the second input holds"""
     return _gather(node, wire, node.integer("batch_dims", 0), None)
 
 
 @tf_op(ROWS, "GatherV2")
-def gather_along(node: GraphNode, wire: Wiring) -> OutletId:
+def gather_along(node: GraphNode, wire: GraphWiring) -> OutletId:
     """As Gather, along the axis that the third input holds"""
     (axis,) = wire.known_ints(wire.number(wire.input(2)), "axis of GatherV2")
     return _gather(node, wire, node.integer("batch_dims", 0), axis)
 
 
-def _gather(node: GraphNode, wire: Wiring, batch: int, axis: int | None) -> OutletId:
+def _gather(node: GraphNode, wire: GraphWiring, batch: int, axis: int | None) -> OutletId:
     x, places = wire.input(0), wire.input(1)
     rank, places_rank = wire.rank(x), wire.rank(places)
     batch = batch + places_rank if batch < 0 else batch
@@ -44,6 +44,6 @@ def _gather(node: GraphNode, wire: Wiring, batch: int, axis: int | None) -> Outl
 
 
 @tf_op(ROWS, "GatherNd", "ResourceGatherNd")
-def gather_nd(node: GraphNode, wire: Wiring) -> OutletId:
+def gather_nd(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The slices of x at the coordinates in the last axis of the second input"""
     return wire.op(GatherNd(0), wire.input(0), wire.input(1))

@@ -18,13 +18,13 @@ from tract_tensorflow.graphdef.body import argument_of, outlets_read, read_body
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.protos import Message
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "If", "StatelessIf")
-def if_then_else(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
+def if_then_else(node: GraphNode, wire: GraphWiring) -> Sequence[OutletId]:
     """One of two functions; the right one takes the node's place when the condition is known"""
 
     def read(name: str, own_scope: bool) -> Body:
@@ -35,7 +35,7 @@ def if_then_else(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
 
 
 @tf_op(ROWS, "Case", "StatelessCase")
-def case(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
+def case(node: GraphNode, wire: GraphWiring) -> Sequence[OutletId]:
     """The function whose number is given; the last one for a number that none has"""
     branches, number = node.functions("branches"), wire.tensor(0).reshape(())
     if not 1 <= len(branches) <= limits_now().max_depth:
@@ -45,7 +45,7 @@ def case(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
     return _one_of(node, wire, number, branches)
 
 
-def _one_of(node: GraphNode, wire: Wiring, number: Wired, branches: Sequence[Message]) -> Sequence[OutletId]:
+def _one_of(node: GraphNode, wire: GraphWiring, number: Wired, branches: Sequence[Message]) -> Sequence[OutletId]:
     """The first function where the number is 0, else one of the others, whose numbers are one less."""
     if len(branches) == 1:
         return inline_body(wire.model, *_body(node, wire, branches[0], own_scope=False))
@@ -58,7 +58,7 @@ def _one_of(node: GraphNode, wire: Wiring, number: Wired, branches: Sequence[Mes
     return wire.through(wire_branches, number.eq(0).outlet, ("branch", "others"), read)
 
 
-def _others(node: GraphNode, wire: Wiring, number: Wired, branches: Sequence[Message]) -> Body:
+def _others(node: GraphNode, wire: GraphWiring, number: Wired, branches: Sequence[Message]) -> Body:
     """The choice among the other functions, as a branch."""
     made = wire.model.empty_like()
     slots: list[OutletId | None] = []
@@ -72,12 +72,12 @@ def _others(node: GraphNode, wire: Wiring, number: Wired, branches: Sequence[Mes
         else:
             slots.append(made.add_source(f"given{slot}", fact))
             captured.append(outlet)
-    inside = Wiring(made, "others", slots, wire.marks)
+    inside = GraphWiring(made, "others", slots, wire.marks)
     made.set_outputs(_one_of(node, inside, inside.tensor(0) - 1, branches))
     return made, captured
 
 
-def truth_of(wire: Wiring, x: OutletId) -> OutletId:
+def truth_of(wire: GraphWiring, x: OutletId) -> OutletId:
     """Whether a condition holds: a number that is not 0 does, and so does a list that is not empty."""
     fact = wire.fact(x)
     if fact.rank and not is_symbolic(fact.shape.volume) and fact.shape.volume != 1:
@@ -85,7 +85,7 @@ def truth_of(wire: Wiring, x: OutletId) -> OutletId:
     return wire.cast(wire.number(x), DatumType.BOOL)
 
 
-def _body(node: GraphNode, wire: Wiring, function: Message, *, own_scope: bool) -> Body:
+def _body(node: GraphNode, wire: GraphWiring, function: Message, *, own_scope: bool) -> Body:
     slots = range(1, len(wire.slots))
     given = [argument_of(wire, slot) for slot in slots]
     return read_body(node, wire, function, given, own_scope=own_scope), outlets_read(wire, slots)

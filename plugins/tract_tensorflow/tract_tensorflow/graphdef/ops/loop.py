@@ -41,13 +41,13 @@ from tract_tensorflow.graphdef.ops.if_then_else import truth_of
 from tract_tensorflow.graphdef.ops.sequence import zeros_for
 from tract_tensorflow.graphdef.protos import Message
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Variable, Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring, Variable
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "While", "StatelessWhile")
-def loop(node: GraphNode, wire: Wiring) -> Sequence[OutletId | None]:
+def loop(node: GraphNode, wire: GraphWiring) -> Sequence[OutletId | None]:
     """A function that runs on what it gave before, while another one says so"""
     condition, body = node.function("cond"), node.function("body")
     if len(body.signature.output_arg) != len(wire.slots) or len(body.signature.input_arg) != len(wire.slots):
@@ -68,7 +68,7 @@ class _While:
     """A loop. ``fixed``: the values that no iteration changes, handles among them."""
 
     node: GraphNode
-    wire: Wiring
+    wire: GraphWiring
     flow: Flow
     condition: Message
     body: Message
@@ -285,7 +285,7 @@ def _as_loop(loop: _While) -> list[OutletId | None]:
         asked = _arguments(loop, dict(zip(changing, after_facts, strict=True)))
         test = read_body(loop.node, wire, loop.condition, asked)
         (going,) = inline_body(made, test, _inputs_in_order(loop, asked, changing, after, fed), prefix="condition.")
-        inside = Wiring(made, "going", [])
+        inside = GraphWiring(made, "going", [])
         made.set_outputs([truth_of(inside, going), *after])
         return made, outer
 

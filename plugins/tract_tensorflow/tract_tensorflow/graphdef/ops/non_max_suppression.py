@@ -22,16 +22,16 @@ from tract_core.ops.wiring_dyn import wire_dyn_pad, wire_pad, wire_topk
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
-def _number(wire: Wiring, slot: int) -> OutletId:
+def _number(wire: GraphWiring, slot: int) -> OutletId:
     return wire.number(wire.input(slot))
 
 
-def _kept(wire: Wiring, has_least: bool) -> Wired:
+def _kept(wire: GraphWiring, has_least: bool) -> Wired:
     """The numbers of the boxes that are kept, the best first."""
     boxes, scores = wire.tensor(0), wire.tensor(1)
     if boxes.rank != 2 or scores.rank != 1:
@@ -44,26 +44,26 @@ def _kept(wire: Wiring, has_least: bool) -> Wired:
 
 
 @tf_op(ROWS, "NonMaxSuppressionV2")
-def without_least_score(node: GraphNode, wire: Wiring) -> Wired:
+def without_least_score(node: GraphNode, wire: GraphWiring) -> Wired:
     """The numbers of the boxes that are kept"""
     return _kept(wire, False).cast(DatumType.I32)
 
 
 @tf_op(ROWS, "NonMaxSuppressionV3")
-def with_least_score(node: GraphNode, wire: Wiring) -> Wired:
+def with_least_score(node: GraphNode, wire: GraphWiring) -> Wired:
     """The same of boxes whose score is above the fifth input"""
     return _kept(wire, True).cast(DatumType.I32)
 
 
 @tf_op(ROWS, "NonMaxSuppressionV4")
-def with_count(node: GraphNode, wire: Wiring) -> Results:
+def with_count(node: GraphNode, wire: GraphWiring) -> Results:
     """As V3, with zeros behind where an attribute asks for that, and the number of boxes"""
     kept = _kept(wire, True)
     return _padded(node, wire, kept.cast(DatumType.I32)), _count(kept)
 
 
 @tf_op(ROWS, "NonMaxSuppressionV5")
-def with_scores(node: GraphNode, wire: Wiring) -> Results:
+def with_scores(node: GraphNode, wire: GraphWiring) -> Results:
     """As V4, with the scores of the boxes; these are not made smaller where boxes overlap"""
     sigma = wire.known(wire.input(5), "sigma of NonMaxSuppressionV5")
     if sigma.any():
@@ -77,7 +77,7 @@ def _count(kept: Wired) -> Wired:
     return kept.with_outlet(kept.wire.const(kept.shape[0])).cast(DatumType.I32)
 
 
-def _padded(node: GraphNode, wire: Wiring, x: Wired) -> Wired:
+def _padded(node: GraphNode, wire: GraphWiring, x: Wired) -> Wired:
     """With zeros behind it, so that there are as many as could be kept."""
     if not node.flag("pad_to_max_output_size"):
         return x
@@ -91,7 +91,7 @@ def _padded(node: GraphNode, wire: Wiring, x: Wired) -> Wired:
 
 
 @tf_op(ROWS, "CombinedNonMaxSuppression")
-def combined(node: GraphNode, wire: Wiring) -> Sequence[Wired]:
+def combined(node: GraphNode, wire: GraphWiring) -> Sequence[Wired]:
     """For each image, the best boxes of all classes: boxes, scores, classes, and how many they are"""
     boxes, scores = wire.tensor(0), wire.tensor(1)
     if boxes.rank != 4 or scores.rank != 3:
@@ -118,7 +118,7 @@ def combined(node: GraphNode, wire: Wiring) -> Sequence[Wired]:
     )
 
 
-def _best(node: GraphNode, wire: Wiring, boxes: Wired, scores: Wired) -> tuple[Wired, Wired]:
+def _best(node: GraphNode, wire: GraphWiring, boxes: Wired, scores: Wired) -> tuple[Wired, Wired]:
     """For each image, the places of the best boxes among those of all classes, and their scores: -inf where none is."""
     images, count, classes = scores.shape
     total = _total(node, wire, classes)
@@ -139,7 +139,7 @@ def _best(node: GraphNode, wire: Wiring, boxes: Wired, scores: Wired) -> tuple[W
     return Wired(wire, places), Wired(wire, found)
 
 
-def _total(node: GraphNode, wire: Wiring, classes: Dim) -> int:
+def _total(node: GraphNode, wire: GraphWiring, classes: Dim) -> int:
     """How many boxes of an image are given back."""
     (total,) = wire.known_ints(_number(wire, 3), "number of boxes")
     if node.flag("pad_per_class") and not is_symbolic(classes):

@@ -15,13 +15,13 @@ from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.ops.spatial import data_format
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-def fused_batch_norm(node: GraphNode, wire: Wiring) -> Results:
+def fused_batch_norm(node: GraphNode, wire: GraphWiring) -> Results:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset, for each channel; in training, of the batch itself"""
     x, scale, offset, mean, variance = (wire.input(slot) for slot in range(5))
     rank, eps = wire.rank(x), node.number("epsilon", 1e-4)
@@ -44,7 +44,7 @@ def fused_batch_norm(node: GraphNode, wire: Wiring) -> Results:
 
 
 @tf_op(ROWS, "LRN")
-def lrn(node: GraphNode, wire: Wiring) -> OutletId:
+def lrn(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Divided by a power of the energy of the neighbouring channels"""
     size = 2 * node.integer("depth_radius", 5) + 1
     alpha, beta, bias = node.number("alpha", 1.0), node.number("beta", 0.5), node.number("bias", 1.0)
@@ -53,7 +53,7 @@ def lrn(node: GraphNode, wire: Wiring) -> OutletId:
 
 @tf_op(ROWS, "L2Loss")
 @rounded_once()
-def l2_loss(node: GraphNode, wire: Wiring) -> Wired:
+def l2_loss(node: GraphNode, wire: GraphWiring) -> Wired:
     """Half the sum of the squares"""
     x = wire.tensor(0)
     axes = range(x.rank)

@@ -11,13 +11,13 @@ from tract_core.ops.wiring_dyn import wire_one_hot
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "OneHot")
-def one_hot(node: GraphNode, wire: Wiring) -> OutletId:
+def one_hot(node: GraphNode, wire: GraphWiring) -> OutletId:
     """A new axis: the third input at the place that the first names, else the fourth; a place outside is nowhere"""
     places, depth = wire.tensor(0).cast(DatumType.I64), wire.number(wire.i64(wire.input(1)))
     axis = node.axis("axis", places.rank + 1, -1)

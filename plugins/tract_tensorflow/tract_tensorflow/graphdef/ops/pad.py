@@ -18,7 +18,7 @@ from tract_core.ops.wiring_dyn import wire_dyn_pad, wire_pad
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
@@ -28,7 +28,7 @@ def zero_of(kind: DType) -> Constant:
     return Constant(np.array("", object) if kind is DatumType.STRING else np.zeros((), kind.numpy))
 
 
-def _pads(wire: Wiring) -> Sequence[tuple[Dim, Dim]] | OutletId:
+def _pads(wire: GraphWiring) -> Sequence[tuple[Dim, Dim]] | OutletId:
     """What is added before and after each axis: pairs where known, else first all before, then all after."""
     x, pads = wire.input(0), wire.input(1)
     wire.require_shape("list of paddings", pads, (wire.rank(x), 2))
@@ -38,7 +38,7 @@ def _pads(wire: Wiring) -> Sequence[tuple[Dim, Dim]] | OutletId:
     return wire.sizes(wire.transpose(pads, (1, 0)))
 
 
-def _pad(wire: Wiring, value: OutletId | None) -> OutletId:
+def _pad(wire: GraphWiring, value: OutletId | None) -> OutletId:
     x, pads, zero = wire.input(0), _pads(wire), PadConstant(zero_of(wire.dtype(wire.input(0))))
     if isinstance(pads, OutletId):
         return wire.through(wire_dyn_pad, x, pads, zero, value=value)
@@ -49,19 +49,19 @@ def _pad(wire: Wiring, value: OutletId | None) -> OutletId:
 
 
 @tf_op(ROWS, "Pad")
-def pad(node: GraphNode, wire: Wiring) -> OutletId:
+def pad(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X with zeros around it"""
     return _pad(wire, None)
 
 
 @tf_op(ROWS, "PadV2")
-def pad_with(node: GraphNode, wire: Wiring) -> OutletId:
+def pad_with(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X with the third input around it"""
     return _pad(wire, wire.number(wire.input(2)))
 
 
 @tf_op(ROWS, "MirrorPad")
-def mirror_pad(node: GraphNode, wire: Wiring) -> OutletId:
+def mirror_pad(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X with its mirror images around it; SYMMETRIC repeats what is at the edge"""
     x, pads = wire.input(0), _pads(wire)
     if node.choice("mode", ("REFLECT", "SYMMETRIC")) == "REFLECT":

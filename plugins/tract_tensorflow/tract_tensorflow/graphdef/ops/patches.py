@@ -22,7 +22,7 @@ from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.ops.spatial import spatial
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
@@ -49,7 +49,7 @@ class Patches:
             raise LimitExceeded(f"windows of {list(sizes)}; at most {MOST} elements are allowed")
         return Patches(tuple(sizes), strides, spread, node.choice("padding", ("SAME", "VALID")) == "SAME")
 
-    def wire(self, wire: Wiring, x: OutletId, fill: Any) -> list[OutletId]:
+    def wire(self, wire: GraphWiring, x: OutletId, fill: Any) -> list[OutletId]:
         """For each place of a window, in row-major order, its elements: (batch, windows, channels)."""
         shape = wire.shape(x)
         if len(shape) != len(self.sizes) + 2:
@@ -69,7 +69,7 @@ class Patches:
         total = dim_max((count - 1) * stride + field - size, 0)
         return count, total // 2, total - total // 2
 
-    def _part(self, wire: Wiring, x: OutletId, place: Sequence[int], counts: Sequence[Dim]) -> OutletId:
+    def _part(self, wire: GraphWiring, x: OutletId, place: Sequence[int], counts: Sequence[Dim]) -> OutletId:
         for axis, (index, count) in enumerate(zip(place, counts, strict=True)):
             stride, start = self.strides[axis], index * self.rates[axis]
             x = wire.op(Slice(axis + 1, start, start + (count - 1) * stride + 1), x)
@@ -78,7 +78,7 @@ class Patches:
 
 
 @tf_op(ROWS, "ExtractImagePatches")
-def extract_image_patches(node: GraphNode, wire: Wiring) -> OutletId:
+def extract_image_patches(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The elements of each window, place by place, in the place of the channels"""
     sizes = spatial(node, "ksizes", DataFormat.NHWC, node.integers("ksizes"))
     parts = Patches.of(node, sizes, "rates").wire(wire, wire.input(0), 0)

@@ -16,7 +16,7 @@ from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.ops.spatial import data_format, padding, spatial
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
@@ -32,20 +32,20 @@ def _of_attributes(node: GraphNode) -> PoolSpec:
 
 
 @tf_op(ROWS, "MaxPool", "MaxPool3D")
-def max_pool(node: GraphNode, wire: Wiring) -> OutletId:
+def max_pool(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The largest element of each window"""
     return wire.op(MaxPool(_of_attributes(node)), wire.input(0))
 
 
 @tf_op(ROWS, "MaxPoolV2")
-def max_pool_of_inputs(node: GraphNode, wire: Wiring) -> OutletId:
+def max_pool_of_inputs(node: GraphNode, wire: GraphWiring) -> OutletId:
     """As MaxPool, with the window as inputs"""
     sizes, strides = wire.known_ints(wire.input(1), "sizes of MaxPoolV2"), wire.known_ints(wire.input(2), "strides")
     return wire.op(MaxPool(_pool(node, sizes, strides)), wire.input(0))
 
 
 @tf_op(ROWS, "MaxPoolWithArgmax")
-def max_pool_with_argmax(node: GraphNode, wire: Wiring) -> Results:
+def max_pool_with_argmax(node: GraphNode, wire: GraphWiring) -> Results:
     """The largest element of each window, and its place in the image, or in the whole batch"""
     x, pool = wire.input(0), _of_attributes(node)
     if not node.wants_output(1):
@@ -61,6 +61,6 @@ def max_pool_with_argmax(node: GraphNode, wire: Wiring) -> Results:
 
 
 @tf_op(ROWS, "AvgPool", "AvgPool3D")
-def average_pool(node: GraphNode, wire: Wiring) -> OutletId:
+def average_pool(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The mean of each window, without the padding"""
     return wire.op(SumPool(_of_attributes(node)), wire.input(0))

@@ -7,12 +7,12 @@ from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
-def _rounded(node: GraphNode, wire: Wiring, low: Wired, high: Wired) -> Wired:
+def _rounded(node: GraphNode, wire: GraphWiring, low: Wired, high: Wired) -> Wired:
     """X in equal steps between two numbers, which are moved so that 0 is one of the steps."""
     bits = node.integer("num_bits", 8)
     if not 2 <= bits <= 16:
@@ -28,7 +28,7 @@ def _rounded(node: GraphNode, wire: Wiring, low: Wired, high: Wired) -> Wired:
 
 
 @tf_op(ROWS, "FakeQuantWithMinMaxArgs")
-def fake_quant_of_attributes(node: GraphNode, wire: Wiring) -> Wired:
+def fake_quant_of_attributes(node: GraphNode, wire: GraphWiring) -> Wired:
     """Between two attributes"""
     x = wire.tensor(0)
     low, high = (x.like(node.number(name, default)) for name, default in (("min", -6.0), ("max", 6.0)))
@@ -36,7 +36,7 @@ def fake_quant_of_attributes(node: GraphNode, wire: Wiring) -> Wired:
 
 
 @tf_op(ROWS, "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
-def fake_quant(node: GraphNode, wire: Wiring) -> Wired:
+def fake_quant(node: GraphNode, wire: GraphWiring) -> Wired:
     """Between two inputs: numbers, or one for each channel"""
     low, high = wire.tensor(1), wire.tensor(2)
     if node.op_type.endswith("PerChannel") and not low.rank == high.rank == 1:

@@ -9,20 +9,20 @@ from tract_core.ops.wiring_dyn import wire_range
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "Range")
-def number_range(node: GraphNode, wire: Wiring) -> OutletId:
+def number_range(node: GraphNode, wire: GraphWiring) -> OutletId:
     """``start``, ``start + delta``, ... up to and without ``limit``"""
     start, limit, delta = (wire.number(wire.input(slot)) for slot in range(3))
     return wire.through(wire_range, start, limit, delta)
 
 
 @tf_op(ROWS, "LinSpace")
-def lin_space(node: GraphNode, wire: Wiring) -> Wired:
+def lin_space(node: GraphNode, wire: GraphWiring) -> Wired:
     """As many numbers as the third input says, from the first to the second, at equal distances"""
     start, stop = (Wired(wire, wire.number(wire.input(slot))) for slot in range(2))
     count = wire.i64(wire.number(wire.input(2)))

@@ -13,7 +13,7 @@ from tract_core.ops.wiring_dyn import wire_move_axes
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import TENSORFLOW, TensorflowFn, tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
@@ -41,7 +41,7 @@ _REDUCTIONS: Final[dict[str, Reduction]] = {
 
 
 def _row(reduction: Reduction) -> TensorflowFn:
-    def wire_reduction(node: GraphNode, wire: Wiring) -> Wired:
+    def wire_reduction(node: GraphNode, wire: GraphWiring) -> Wired:
         x, given = wire.tensor(0), wire.input(1)
         keeps = node.flag("keep_dims", node.flag("keepdims"))
         known = wire.ints(given, f"axes of {node.op_type}")
@@ -65,7 +65,7 @@ for _name, _reduction in _REDUCTIONS.items():
 
 
 @tf_op(ROWS, "ArgMax", "ArgMin")
-def arg(node: GraphNode, wire: Wiring) -> Wired:
+def arg(node: GraphNode, wire: GraphWiring) -> Wired:
     """Where the largest, or the smallest, element of an axis is; of equal ones, the first"""
     x = wire.tensor(0)
     (axis,) = wire.known_ints(wire.number(wire.input(1)), f"axis of {node.op_type}")

@@ -12,7 +12,7 @@ from tract_core.ops.resize import AspectPolicy, Coordinates, DynResize, NearestM
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
@@ -24,7 +24,7 @@ _MODES: Final = {
 
 
 @tf_op(ROWS, *_MODES)
-def resize(node: GraphNode, wire: Wiring) -> OutletId:
+def resize(node: GraphNode, wire: GraphWiring) -> OutletId:
     """An image (batch, height, width, channels) of the height and width that the second input holds"""
     x, sizes, mode = wire.input(0), wire.sizes(wire.input(1)), _MODES[node.op_type]
     if wire.rank(x) != 4:

@@ -12,13 +12,13 @@ from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "CropAndResize")
-def crop_and_resize(node: GraphNode, wire: Wiring) -> Wired:
+def crop_and_resize(node: GraphNode, wire: GraphWiring) -> Wired:
     """For each box (y, x, y, x, in parts of the image), what is in it, in the size that the fourth input says"""
     image, boxes, which = wire.tensor(0).cast(DatumType.F32), wire.tensor(1), wire.tensor(2)
     size = wire.known_ints(wire.input(3), "size of CropAndResize")

@@ -12,7 +12,7 @@ from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.ops.pad import zero_of
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
@@ -25,19 +25,19 @@ _REDUCTIONS: Final[dict[str, Reduction]] = {
 
 
 @tf_op(ROWS, *_REDUCTIONS)
-def tensor_scatter(node: GraphNode, wire: Wiring) -> OutletId:
+def tensor_scatter(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X with slices of the third input written to the coordinates in the last axis of the second"""
     return wire.op(ScatterNd(_REDUCTIONS[node.op_type]), wire.input(0), wire.input(1), wire.input(2))
 
 
 @tf_op(ROWS, "TensorScatterSub")
-def tensor_scatter_sub(node: GraphNode, wire: Wiring) -> OutletId:
+def tensor_scatter_sub(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X, less slices of the third input at the coordinates in the last axis of the second"""
     return wire.op(ScatterNd("add"), wire.input(0), wire.input(1), wire.op(Neg(), wire.input(2)))
 
 
 @tf_op(ROWS, "ScatterNd")
-def scatter_nd(node: GraphNode, wire: Wiring) -> OutletId:
+def scatter_nd(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The sums of slices of the second input at the coordinates in the first, in the shape that the third holds"""
     updates = wire.input(1)
     zeros = wire.through(wire_fill, wire.sizes(wire.input(2)), zero_of(wire.dtype(updates)))

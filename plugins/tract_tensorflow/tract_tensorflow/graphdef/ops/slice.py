@@ -18,13 +18,13 @@ from tract_core.ops.slice import DynSlice, Slice, wire_dyn_slice, wire_slice
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "Slice")
-def plain_slice(node: GraphNode, wire: Wiring) -> OutletId:
+def plain_slice(node: GraphNode, wire: GraphWiring) -> OutletId:
     """As many elements of each axis as the third input says, from where the second says; -1 are all that follow"""
     x, begins, sizes = wire.input(0), wire.sizes(wire.input(1)), wire.sizes(wire.input(2))
     for given, what in ((begins, "starts"), (sizes, "sizes")):
@@ -34,7 +34,7 @@ def plain_slice(node: GraphNode, wire: Wiring) -> OutletId:
     return x
 
 
-def _part(wire: Wiring, x: OutletId, axis: int, begin: OutletId, size: OutletId) -> OutletId:
+def _part(wire: GraphWiring, x: OutletId, axis: int, begin: OutletId, size: OutletId) -> OutletId:
     first, count = wire.dims(begin), wire.dims(size)
     whole = wire.shape(x)[axis]
     if count is not None and count[0] == -1:
@@ -49,7 +49,7 @@ def _part(wire: Wiring, x: OutletId, axis: int, begin: OutletId, size: OutletId)
     return wire.op(DynSlice(axis, length), x, begin, wire.op(Add(), begin, size))
 
 
-def _element(wire: Wiring, x: OutletId, place: int) -> OutletId:
+def _element(wire: GraphWiring, x: OutletId, place: int) -> OutletId:
     """One element of a list, with no axes."""
     dims = wire.dims(x)
     if dims is not None:
@@ -74,7 +74,7 @@ class _Masks:
 
 
 @tf_op(ROWS, "StridedSlice")
-def strided_slice(node: GraphNode, wire: Wiring) -> OutletId:
+def strided_slice(node: GraphNode, wire: GraphWiring) -> OutletId:
     """x[begin:end:stride] on some axes, as Python means it; bits of attributes say where something else is meant"""
     x, masks = wire.input(0), _Masks.of(node)
     begins, ends, strides = (wire.sizes(wire.input(slot)) for slot in (1, 2, 3))
@@ -115,7 +115,7 @@ def _bit(mask: int, entry: int) -> bool:
     return bool(mask >> entry & 1)
 
 
-def _one(wire: Wiring, x: OutletId, axis: int, place: OutletId) -> OutletId:
+def _one(wire: GraphWiring, x: OutletId, axis: int, place: OutletId) -> OutletId:
     """The element at a place, which may count from the end, on an axis of size 1."""
     known, size = wire.dims(place), wire.shape(x)[axis]
     if known is not None:
@@ -127,7 +127,7 @@ def _one(wire: Wiring, x: OutletId, axis: int, place: OutletId) -> OutletId:
     return wire.op(DynSlice(axis, 1), x, from_front, wire.op(Add(), from_front, wire.const(1)))
 
 
-def _strided(wire: Wiring, x: OutletId, axis: int, bounds: Sequence[OutletId | None], step: int) -> OutletId:
+def _strided(wire: GraphWiring, x: OutletId, axis: int, bounds: Sequence[OutletId | None], step: int) -> OutletId:
     """``x[start:end:step]`` on an axis; ``bounds``: start and end, ``None`` for none."""
     known = [None if bound is None else wire.dims(bound) for bound in bounds]
     if all(bound is None or found is not None for bound, found in zip(bounds, known, strict=True)):
@@ -142,7 +142,7 @@ def _strided(wire: Wiring, x: OutletId, axis: int, bounds: Sequence[OutletId | N
 
 
 @tf_op(ROWS, "Split")
-def split(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
+def split(node: GraphNode, wire: GraphWiring) -> Sequence[OutletId]:
     """X in equal pieces"""
     x, count = wire.input(1), node.integer("num_split")
     axis = _split_axis(wire, x, 0)
@@ -156,7 +156,7 @@ def split(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
 
 
 @tf_op(ROWS, "SplitV")
-def split_into(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
+def split_into(node: GraphNode, wire: GraphWiring) -> Sequence[OutletId]:
     """X in pieces of the sizes that the second input holds; one of them may be -1, and is what is left"""
     x, axis = wire.input(0), _split_axis(wire, wire.input(0), 2)
     sizes = wire.dims(wire.input(1))
@@ -171,14 +171,14 @@ def split_into(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
     return _pieces(wire, x, axis, sizes)
 
 
-def _split_axis(wire: Wiring, x: OutletId, slot: int) -> int:
+def _split_axis(wire: GraphWiring, x: OutletId, slot: int) -> int:
     (axis,) = wire.known_ints(wire.number(wire.input(slot)), "axis of a split")
     if wire.rank(x) == 0:
         raise FactError("a tensor without axes cannot be split")
     return wire.axis(axis, wire.rank(x))
 
 
-def _pieces(wire: Wiring, x: OutletId, axis: int, sizes: Sequence[Dim]) -> list[OutletId]:
+def _pieces(wire: GraphWiring, x: OutletId, axis: int, sizes: Sequence[Dim]) -> list[OutletId]:
     outlets: list[OutletId] = []
     start: Dim = 0
     for size in sizes:
@@ -188,7 +188,7 @@ def _pieces(wire: Wiring, x: OutletId, axis: int, sizes: Sequence[Dim]) -> list[
 
 
 @tf_op(ROWS, "Unpack")
-def unpack(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
+def unpack(node: GraphNode, wire: GraphWiring) -> Sequence[OutletId]:
     """The slices of one axis, without it"""
     x, count = wire.input(0), node.integer("num")
     if wire.rank(x) == 0 or not 0 <= count <= MAX_COUNT:
@@ -200,20 +200,20 @@ def unpack(node: GraphNode, wire: Wiring) -> Sequence[OutletId]:
 
 
 @tf_op(ROWS, "ReverseV2")
-def reverse(node: GraphNode, wire: Wiring) -> OutletId:
+def reverse(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X backwards along the axes that the second input holds"""
     x = wire.input(0)
     return _backwards(wire, x, wire.axes(wire.known_ints(wire.input(1), "axes of ReverseV2"), wire.rank(x)))
 
 
 @tf_op(ROWS, "Reverse")
-def reverse_flagged(node: GraphNode, wire: Wiring) -> OutletId:
+def reverse_flagged(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X backwards along the axes for which the second input is true"""
     flags = wire.known(wire.input(1), "axes of Reverse").reshape(-1)
     return _backwards(wire, wire.input(0), wire.axes(np.flatnonzero(flags).tolist(), wire.rank(wire.input(0))))
 
 
-def _backwards(wire: Wiring, x: OutletId, axes: Sequence[int]) -> OutletId:
+def _backwards(wire: GraphWiring, x: OutletId, axes: Sequence[int]) -> OutletId:
     for axis in axes:
         x = wire.through(wire_slice, x, axis, start=None, end=None, step=-1)
     return x

@@ -10,7 +10,7 @@ from tract_core.ops.softmax import LogSoftmax, Softmax
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
@@ -18,7 +18,7 @@ _OPS: Final = {"Softmax": Softmax, "LogSoftmax": LogSoftmax}
 
 
 @tf_op(ROWS, *_OPS)
-def softmax(node: GraphNode, wire: Wiring) -> OutletId:
+def softmax(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Over the last axis"""
     x = wire.input(0)
     if wire.rank(x) == 0:

@@ -10,7 +10,7 @@ from tract_core.errors import FactError, Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.pool_spec import DataFormat, Explicit, Padding, PoolSpec, SameUpper, Valid
 from tract_tensorflow.graphdef.node import GraphNode
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 _PADDINGS: Final = ("SAME", "VALID", "EXPLICIT")
 _FIRST: Final = ("NCHW", "NCDHW", "NCW")
@@ -55,7 +55,7 @@ def window(node: GraphNode, kernel: Sequence[int], layout: DataFormat) -> PoolSp
     return PoolSpec(layout, tuple(kernel), padding(node, layout), dilations=dilations, strides=strides)
 
 
-def kernel_sizes(wire: Wiring, kernel: OutletId) -> tuple[int, ...]:
+def kernel_sizes(wire: GraphWiring, kernel: OutletId) -> tuple[int, ...]:
     """The sizes of a kernel (places, inputs, outputs) at its places, which must be numbers."""
     sizes = wire.shape(kernel)[:-2]
     if len(sizes) < 1:
@@ -65,7 +65,7 @@ def kernel_sizes(wire: Wiring, kernel: OutletId) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-def groups(wire: Wiring, x: OutletId, kernel: OutletId, layout: DataFormat) -> int:
+def groups(wire: GraphWiring, x: OutletId, kernel: OutletId, layout: DataFormat) -> int:
     """Into how many groups the channels are cut: so many times those that the kernel has."""
     fact = wire.fact(x)
     if fact.rank < 3:

@@ -9,13 +9,13 @@ from tract_core.ops.wired import Results
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.registry import tf_op
-from tract_tensorflow.graphdef.wiring import Wiring
+from tract_tensorflow.graphdef.wiring import GraphWiring
 
 ROWS = Rows()
 
 
 @tf_op(ROWS, "Unique", "UniqueWithCounts")
-def unique(node: GraphNode, wire: Wiring) -> Results:
+def unique(node: GraphNode, wire: GraphWiring) -> Results:
     """The elements in the order of their first occurrence, which of them each one is, and how often each occurs"""
     x = wire.input(0)
     if wire.rank(x) != 1:
