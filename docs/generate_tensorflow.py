@@ -9,13 +9,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from tract_tensorflow.graphdef.registry import TENSORFLOW
-from tract_tensorflow.tflite.options import OPERATORS
-from tract_tensorflow.tflite.registry import CUSTOM, QUANTIZED, TFLITE
+from tract_tensorflow.tflite.options import CUSTOM, OPERATORS
+from tract_tensorflow.tflite.registry import QUANTIZED, TFLITE
 
 from tract_core.plugins import default_registry
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "tensorflow.md"
 BEGIN: Final = "<!-- From here on written by docs/generate_tensorflow.py: change that, and run it. -->"
+OF_GRAPHS: Final = {
+    "ASSIGN_VARIABLE": "A variable holds X from here on",
+    "CALL_ONCE": "A graph that says what variables hold at first",
+    "READ_VARIABLE": "What a variable holds",
+    "VAR_HANDLE": "A variable, by its name",
+}
+"""Operators that become no nodes, and have no rows."""
+
 WITHOUT_MEANING: Final = frozenset({"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"})
 """Names in the format that are no operators."""
 
@@ -29,13 +37,14 @@ def says(function: Any) -> str:
 def tflite() -> Iterator[str]:
     """The table of TFLite's operators, those of the format first, and what is missing."""
     rows = default_registry()[TFLITE]
-    known = [name for name in OPERATORS if rows.find(name) or rows.find(QUANTIZED + name)]
+    known = [name for name in OPERATORS if rows.find(name) or rows.find(QUANTIZED + name) or name in OF_GRAPHS]
     custom = sorted(name for name in rows.names() if name.startswith(CUSTOM))
     yield "| operator | plain | quantised | what |"
     yield "|---|---|---|---|"
     for name in [*sorted(known), *custom]:
         plain, quantised = rows.find(name), rows.find(QUANTIZED + name)
-        yield f"| {name} | {'x' if plain else ''} | {'x' if quantised else ''} | {says(plain or quantised)} |"
+        said = OF_GRAPHS.get(name) or says(plain or quantised)
+        yield f"| {name} | {'x' if plain or name in OF_GRAPHS else ''} | {'x' if quantised else ''} | {said} |"
     missing = sorted(set(OPERATORS) - set(known) - WITHOUT_MEANING)
     yield ""
     total = len(set(OPERATORS) - WITHOUT_MEANING)

@@ -35,7 +35,8 @@ def main() -> None:
         names: set[str] = set()
         module = importlib.import_module(family)
         for name, content, inputs, *runs in module.cases(draw):
-            assert name not in names and "/" not in name, name
+            assert name not in names, name
+            assert "/" not in name, name
             names.add(name)
             try:
                 expected = getattr(module, "expected", None)

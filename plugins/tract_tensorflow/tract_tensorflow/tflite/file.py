@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from math import prod
 from typing import Any, Final
@@ -17,9 +18,8 @@ from tract_core.ops.rounding import limits as ends_of
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Table
 from tract_tensorflow.tflite import flatbuffer
-from tract_tensorflow.tflite.options import OPERATORS
+from tract_tensorflow.tflite.options import CUSTOM, OPERATORS
 from tract_tensorflow.tflite.quantization import Quantization, read_quantization
-from tract_tensorflow.tflite.registry import CUSTOM, TfliteFn
 from tract_tensorflow.tflite.schema import TENSOR_TYPES
 from tract_tensorflow.tflite.sparsity import dense
 from tract_tensorflow.tflite.strings import read_strings
@@ -112,7 +112,7 @@ class TfliteFile:
     def __init__(
         self,
         content: Any,
-        operators: Table[str, TfliteFn],
+        operators: Table[str, Callable[..., Any]],
         limits: LoadLimits,
         problems: list[TractError] | None = None,
     ) -> None:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from tract_core.analysis import into_body
 from tract_core.analysis.inference import InferenceModel, InferenceOp, Unknown
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
+from tract_core.frozen import frozen
 from tract_core.limits import limits_now
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
+from tract_core.model.typed import TypedModel
 from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor, read_tensor
 from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.kept import wire_turn
 from tract_tensorflow.tflite.names import unique_names
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.op import TfliteOp
-from tract_tensorflow.tflite.options import MORE_OPTION_TABLES, OPTION_TABLES
-from tract_tensorflow.tflite.registry import CUSTOM, QUANTIZED
-from tract_tensorflow.tflite.variables import KeepingGraph, Variables
+from tract_tensorflow.tflite.options import CUSTOM, MORE_OPTION_TABLES, OPTION_TABLES
+from tract_tensorflow.tflite.registry import QUANTIZED
+from tract_tensorflow.tflite.variables import Variables
 
 
 class GraphReader:
@@ -211,6 +215,37 @@ class GraphReader:
         what = "custom operator" if node.op_type.startswith(CUSTOM) else "operator"
         reason = f"{what} {kind[:200]!r}{' of quantised tensors' if node.is_quantized else ''} is not known"
         return Unknown(kind, reason, _CUSTOM_HINT if kind != node.op_type else None)
+
+
+@frozen
+class KeepingGraph(InferenceOp):
+    """A graph that assigns variables. Inputs: its own, and what its variables hold at first, by their names."""
+
+    file: TfliteFile
+    variables: tuple[str, ...]
+
+    __eq__ = object.__eq__  # a file is itself alone
+    __hash__ = object.__hash__
+
+    def wire(self, model: TypedModel, name: str, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
+        """A loop of one iteration, which keeps what was assigned. Raises TractError."""
+        untyped = InferenceModel(model.symbols, model.registry)
+        untyped.limits = model.limits
+        variables = Variables()
+        reader = GraphReader(self.file, untyped, variables)
+        facts = [InferenceFact.from_typed(model.outlet_fact(outlet).without_value()) for outlet in inputs]
+        count = len(reader.inputs)
+        reader.add_inputs(facts[:count])
+        for variable, fact in zip(self.variables, facts[count:], strict=True):
+            variables.held[variable] = untyped.add_source(f"variable {variable}", fact)
+        variables.called = set(range(len(self.file.graphs)))
+        reader.add_nodes()
+        results = reader.results()
+        kept = [variable for variable in self.variables if variable in variables.assigned]
+        untyped.set_outputs([*results, *(variables.held[variable] for variable in kept)])
+        body = into_body(untyped, model, f"node {name[:200]!r}")
+        states = [count + self.variables.index(variable) for variable in kept]
+        return wire_turn(model, name, body, inputs, states)
 
 
 _CUSTOM_HINT: Final = "a plugin can bring it, as a row 'custom/NAME' of the table 'tflite'"

@@ -219,6 +219,9 @@ OPTIONS: Final[dict[str, str]] = {
 }
 """The tables, by name."""
 
+CUSTOM: Final = "custom/"
+"""Stands in front of the names of custom operators."""
+
 OPERATORS: Final = words(
     "ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE "
     "EMBEDDING_LOOKUP FLOOR FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D "

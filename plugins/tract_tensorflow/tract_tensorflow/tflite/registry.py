@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tract_core.plugins.tables import Rows, TableKey, function_row
-from tract_tensorflow.tflite.options import OPERATORS
+from tract_tensorflow.tflite.options import CUSTOM, OPERATORS
 
 if TYPE_CHECKING:
     from tract_core.ops.wired import Results
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 TfliteFn = Callable[["TfliteNode", "Wiring"], "Results"]
 """``(node, wire) -> outlet``, or one outlet per output of the operator, ``None`` for one that is not computed."""
 
-CUSTOM: Final = "custom/"
 QUANTIZED: Final = "quantized/"
 
 
