@@ -97,6 +97,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / name).symlink_to(ROOT / name)
     onnx.save(classifier(), tmp_path / "model.onnx")
     onnx.save(denoiser(), tmp_path / "sound.onnx")
+    (tmp_path / "model.tflite").write_bytes(lite_case("conv", "conv FLOAT32 same stride 1 dilation 1 activation 0"))
     language_model(tmp_path / "model.gguf")
     text_encoder(tmp_path / "embedder.gguf", gguf.PoolingType.MEAN)
     text_encoder(tmp_path / "reranker.gguf", gguf.PoolingType.RANK)
@@ -115,6 +116,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+def lite_case(family: str, name: str) -> bytes:
+    """A file of TFLite, of the cases that LiteRT computed: image: 2,7,9,4,f32, and one convolution."""
+    with np.load(ROOT / "plugins" / "tract_tensorflow" / "tests" / "tflite_cases" / f"{family}.npz") as cases:
+        return cases[f"{name}/model"].tobytes()
 
 
 def classifier() -> onnx.ModelProto:

@@ -145,7 +145,7 @@ MODEL_PAGE = {
     "TypedSimpleState",
 }
 
-OF_FORMATS = {"onnx", "Onnx", "nnef", "Nnef", "crvo", "gguf", "huggingface"}
+OF_FORMATS = {"onnx", "Onnx", "nnef", "Nnef", "crvo", "gguf", "huggingface", "tflite", "tensorflow"}
 """What the installed formats add."""
 
 both = pytest.mark.parametrize("package", [tract_core, tract], ids=["tract_core", "tract"])

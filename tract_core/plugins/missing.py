@@ -88,6 +88,8 @@ FLAGS: Final = {
     "--compress-submodels": "tract-nnef",
     "--compiled": "tract-nnef",
     "--onnx": "tract-onnx",
+    "--tflite": "tract-tensorflow",
+    "--tensorflow": "tract-tensorflow",
     "--pulse": "tract-pulse",
 }
 """The distributions that flags of the command come with, by how they begin: up to the end, or to a hyphen."""
