@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tract_llvm.elements.expressions import elements
 from tract_llvm.language.function import where
-from tract_llvm.language.types import I32, I64
+from tract_llvm.language.types import I32, I64, element_named
 from tract_llvm.language.values import Value, matched
 
 from tract_core.plugins.tables import Rows
-from tract_tensorflow.tflite_only.fixed_point import FixedPointScale, Rounding
+from tract_tensorflow.tflite_only.fixed_point import FixedPointScale, FixedPointSteps, Rounding
 
 ROWS = Rows()
 
@@ -27,6 +27,21 @@ def fixed_point_scale(op: FixedPointScale, x: Value, multiplier: Value, shift: V
         return ((found >> (-1 - shift)) + 1) >> 1
     left, right = where(shift > 0, shift, shift.like(0)), where(shift < 0, 0 - shift, shift.like(0))
     return _divided(_doubled_high_half(x << left, multiplier), right)
+
+
+@elements(ROWS, "i", FixedPointSteps)
+def fixed_point_steps(op: FixedPointSteps, x: Value, multiplier: Value, shift: Value) -> Value:
+    """What the zero point adds is added before what is shifted out.
+
+    Halves below zero go down, which is not seen where nothing below the zero point is left.
+    """
+    exponent = 0 - shift
+    found = _doubled_high_half(x, multiplier)
+    if op.low < op.zero:
+        found = found + (x >> 31)
+    steps = (found + ((shift.like(1) << (exponent - 1)) + (shift.like(op.zero) << exponent))) >> exponent
+    bounded = x.function.smaller(where(steps < op.low, steps.like(op.low), steps), op.high)
+    return x.function.convert(bounded, element_named(op.to.short))
 
 
 def _doubled_high_half(x: Value, multiplier: Value) -> Value:

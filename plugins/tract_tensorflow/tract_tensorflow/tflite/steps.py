@@ -15,7 +15,7 @@ from tract_tensorflow.tflite.file import TfliteTensor
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.quantization import fixed_points
 from tract_tensorflow.tflite.wiring import Wiring
-from tract_tensorflow.tflite_only.fixed_point import FixedPointScale, Rounding
+from tract_tensorflow.tflite_only.fixed_point import SMALL_SHIFTS, SMALL_SUM, FixedPointScale, FixedPointSteps, Rounding
 
 
 def storage(tensor: TfliteTensor) -> DatumType:
@@ -31,6 +31,24 @@ def scaled(x: Wired, factors: Array, rounding: Rounding = Rounding.TWICE) -> Wir
     multipliers, shifts = fixed_points(shaped.astype(np.float64))
     shrinks = bool((shifts < 0).all())
     return x.op(FixedPointScale(rounding, shrinks), x.operand(multipliers), x.operand(shifts))
+
+
+def stored_sums(
+    x: Wired, factors: Array, node: TfliteNode, rounding: Rounding = Rounding.TWICE, *, most: int | None = None
+) -> Wired:
+    """Sums times factors as the integers of the output: what is fused is done. ``most``: what sums do not go beyond.
+
+    Sums of which it is known that nothing is cut off on the way are stored by one operator.
+    """
+    shaped = factors if factors.ndim else factors.reshape([1] * x.rank)
+    multipliers, shifts = fixed_points(shaped.astype(np.float64))
+    first, last = SMALL_SHIFTS
+    small = most is not None and most < SMALL_SUM and bool(((shifts >= first) & (shifts <= last)).all())
+    if not small or rounding is not Rounding.TWICE or x.dtype is not DatumType.I32:
+        return stored(scaled(x, factors, rounding), node)
+    low, high = activation_ends(node)
+    op = FixedPointSteps(node.output_quantization().zero, low, high, storage(node.output()))
+    return x.op(op, x.operand(multipliers), x.operand(shifts))
 
 
 def fixed_product(x: Wired, multipliers: Wired, shifts: Wired, rounding: Rounding = Rounding.TWICE) -> Wired:

@@ -69,6 +69,43 @@ class FixedPointScale(TypedOp):
         return (TypedFact(DatumType.I32, broadcast_shapes(self, [one.shape for one in inputs])),)
 
 
+@frozen
+class FixedPointSteps(TypedOp):
+    """Sums in the steps of an output: x * multiplier * 2**(shift - 31), rounded twice, plus ``zero``, within bounds.
+
+    ``low``, ``high``: the bounds, which lie in the type ``to``. Inputs: x, multiplier and shift, all in i32; they have
+    one rank, and stretch. Shifts are from -22 to -1, and no x has more than 29 digits: nothing is cut off on the way.
+    """
+
+    by_element: ClassVar[bool] = True
+    zero: int
+    low: int
+    high: int
+    to: DatumType
+
+    def output_facts(self, inputs: Sequence[TypedFact]) -> tuple[TypedFact, ...]:
+        """The common shape, in the type ``to``. Raises FactError for other types, ranks or sizes that differ."""
+        arity(self, inputs, 3)
+        same_rank(self, inputs)
+        if any(fact.datum_type is not DatumType.I32 for fact in inputs):
+            raise FactError(f"FixedPointSteps wants i32, found {', '.join(map(str, inputs))}")
+        return (TypedFact(self.to, broadcast_shapes(self, [one.shape for one in inputs])),)
+
+
+SMALL_SUM: Final = 2**29
+"""What sums of `FixedPointSteps` stay below, without their signs."""
+
+SMALL_SHIFTS: Final = (-22, -1)
+"""Its shifts: from, to."""
+
+
+@ROWS.row(REFERENCE, FixedPointSteps)
+def in_steps(op: FixedPointSteps, x: Array, multiplier: Array, shift: Array) -> Array:
+    """Integer arithmetic on 64 bits"""
+    steps = divided_by_power(doubled_high_half(x, multiplier), -shift) + op.zero
+    return np.clip(steps, op.low, op.high).astype(op.to.numpy)
+
+
 @ROWS.row(REFERENCE, FixedPointScale)
 def reference(op: FixedPointScale, x: Array, multiplier: Array, shift: Array) -> Array:
     """Integer arithmetic on 64 bits."""
@@ -104,13 +141,13 @@ def _once(x: Array, multiplier: Array, bits: Array) -> Array:
     return ((x * multiplier + (np.int64(1) << (bits - 1))) >> bits).astype(np.int32)
 
 
-@ROWS.row(COST, FixedPointScale)
-def cost(op: FixedPointScale, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
+@ROWS.row(COST, FixedPointScale, FixedPointSteps)
+def cost(op: TypedOp, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> Mapping[str, Dim]:
     """A product per element."""
     return {"FMA(I64)": outputs[0].shape.volume}
 
 
-@ROWS.row(AXES, FixedPointScale)
-def axes(op: FixedPointScale, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
+@ROWS.row(AXES, FixedPointScale, FixedPointSteps)
+def axes(op: TypedOp, inputs: Sequence[TypedFact], outputs: Sequence[TypedFact]) -> AxesMapping:
     """As for any operator on elements."""
     return binary.axes(binary.Add(), inputs, outputs)  # only the facts are looked at

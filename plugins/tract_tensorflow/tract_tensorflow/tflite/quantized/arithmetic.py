@@ -21,6 +21,7 @@ from tract_tensorflow.tflite.steps import (
     shifted_right,
     storage,
     stored,
+    stored_sums,
 )
 from tract_tensorflow.tflite.tables import by_table
 from tract_tensorflow.tflite.wiring import Wiring
@@ -34,7 +35,7 @@ def add(node: TfliteNode, wire: Wiring) -> Wired:
     if _has_powers_of_two(node):
         return _sum_of_powers(node, wire, 1)
     a, b, steps = _in_common_steps(wire, _sum_shift(node))
-    return stored(scaled(a + b, np.array(steps / node.output_quantization().scale)), node)
+    return stored_sums(a + b, np.array(steps / node.output_quantization().scale), node, most=_most(node))
 
 
 @quantized_op(ROWS, "SUB")
@@ -43,7 +44,7 @@ def sub(node: TfliteNode, wire: Wiring) -> Wired:
     if _has_powers_of_two(node):
         return _sum_of_powers(node, wire, -1)
     a, b, steps = _in_common_steps(wire, _sum_shift(node), second=-1)
-    return stored(scaled(a + b, np.array(steps / node.output_quantization().scale)), node)
+    return stored_sums(a + b, np.array(steps / node.output_quantization().scale), node, most=_most(node))
 
 
 @quantized_op(ROWS, "SQUARED_DIFFERENCE")
@@ -52,6 +53,11 @@ def squared_difference(node: TfliteNode, wire: Wiring) -> Wired:
     a, b, steps = _in_common_steps(wire, 7)
     difference = a - b
     return stored(scaled(difference * difference, np.array(steps**2 / node.output_quantization().scale)), node)
+
+
+def _most(node: TfliteNode) -> int | None:
+    """What sums of bytes in common steps, or products of them, do not go beyond."""
+    return None if storage(node.output()) is DatumType.I16 else 2**28
 
 
 def _sum_shift(node: TfliteNode) -> int:
@@ -96,7 +102,7 @@ def _sum_of_powers(node: TfliteNode, wire: Wiring, sign: int) -> Wired:
 @quantized_op(ROWS, "MUL")
 def mul(node: TfliteNode, wire: Wiring) -> Wired:
     """Products in 32 bits"""
-    return stored(scaled(centred(wire, 0) * centred(wire, 1), np.array(_product_factor(node))), node)
+    return stored_sums(centred(wire, 0) * centred(wire, 1), np.array(_product_factor(node)), node, most=_most(node))
 
 
 def _product_factor(node: TfliteNode) -> float:

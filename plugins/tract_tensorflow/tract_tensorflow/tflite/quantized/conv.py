@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -17,12 +18,15 @@ from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite.kernels import depthwise_kernel, grouped_kernel
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.registry import quantized_op
-from tract_tensorflow.tflite.steps import scaled, stored
+from tract_tensorflow.tflite.steps import stored_sums
 from tract_tensorflow.tflite.weights import factors_along
 from tract_tensorflow.tflite.wiring import Wiring
 from tract_tensorflow.tflite_only.fixed_point import Rounding
 
 ROWS = Rows()
+
+_DISTANCES: Final = 256
+"""More than any byte lies from a zero point."""
 
 
 @quantized_op(ROWS, "CONV_2D")
@@ -39,15 +43,18 @@ def depthwise_conv_2d(node: TfliteNode, wire: Wiring) -> Wired:
 
 def _convolved(wire: Wiring, op: Conv, kernel: Wired, channel: int) -> Wired:
     """Exact sums of integers, in the steps of the output. ``channel``: the axis of the kernel's scales in the file."""
-    sums = _integer_sums(wire, op, kernel)
+    sums, most = _integer_sums(wire, op, kernel)
     is_old = wire.tensor(0).dtype is DatumType.U8
     factors = factors_along(wire.node, channel, sums.rank, sums.rank - 1, in_f32=is_old)
     rounding = Rounding.SHORT if sums.dtype is DatumType.I64 else Rounding.TWICE
-    return stored(scaled(sums, factors, rounding), wire.node)
+    return stored_sums(sums, factors, wire.node, rounding, most=most)
 
 
-def _integer_sums(wire: Wiring, op: Conv, kernel: Wired) -> Wired:
-    """The sums of products of distances from zero points, and the bias: i32, or i64 with 16-bit data."""
+def _integer_sums(wire: Wiring, op: Conv, kernel: Wired) -> tuple[Wired, int | None]:
+    """The sums of products of distances from zero points, and the bias: i32, or i64 with 16-bit data.
+
+    With i32, also what they do not go beyond.
+    """
     node, x, bias = wire.node, wire.tensor(0), wire.optional_tensor(2)
     zero = node.quantization(0).zero
     if bias is not None and bias.rank != 1:
@@ -55,7 +62,7 @@ def _integer_sums(wire: Wiring, op: Conv, kernel: Wired) -> Wired:
     if x.dtype is DatumType.I16:
         wide = x.cast(DatumType.I64), kernel.cast(DatumType.I64)
         start = bias.cast(DatumType.I64) if bias is not None else x.operand(np.zeros((), np.int64))
-        return wide[0].op(op, wide[1], start)
+        return wide[0].op(op, wide[1], start), None
     weights = wire.constant(kernel.outlet)
     offset = 0 if bias is None else (wire.constant(bias.outlet))
     kernel_zero = _kernel_zero(node)
@@ -65,7 +72,9 @@ def _integer_sums(wire: Wiring, op: Conv, kernel: Wired) -> Wired:
     summed = tuple(axis for axis in range(4) if axis != op.kernel_format.o_axis(4))
     start = _i32(offset - zero * centred.sum(summed, dtype=np.int64))
     plain, padded = _bordered(op, x, zero)
-    return padded.op(plain, x.operand(_narrow(centred)), x.operand(start))
+    reach = _DISTANCES * np.abs(centred.astype(np.int64)).sum(summed) + np.abs(np.asarray(offset, np.int64))
+    most = int(reach.max(initial=0))
+    return padded.op(plain, x.operand(_narrow(centred)), x.operand(start)), most
 
 
 def _kernel_zero(node: TfliteNode) -> int:
