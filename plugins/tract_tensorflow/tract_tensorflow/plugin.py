@@ -72,6 +72,7 @@ _QUANTIZED: Final = (
 _TFLITE_ONLY: Final = (
     "detection",
     "fixed_point",
+    "fixed_point_sum",
 )
 """Modules of `tract_tensorflow.tflite_only`, one per family."""
 

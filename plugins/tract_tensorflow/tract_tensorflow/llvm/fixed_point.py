@@ -9,6 +9,7 @@ from tract_llvm.language.values import Value, matched
 
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite_only.fixed_point import FixedPointScale, FixedPointSteps, Rounding
+from tract_tensorflow.tflite_only.fixed_point_sum import FixedPointSum, Term
 
 ROWS = Rows()
 
@@ -35,6 +36,10 @@ def fixed_point_steps(op: FixedPointSteps, x: Value, multiplier: Value, shift: V
 
     Halves below zero go down, which is not seen where nothing below the zero point is left.
     """
+    return _in_steps(op, x, multiplier, shift)
+
+
+def _in_steps(op: FixedPointSteps, x: Value, multiplier: Value, shift: Value) -> Value:
     exponent = 0 - shift
     found = _doubled_high_half(x, multiplier)
     if op.low < op.zero:
@@ -42,6 +47,26 @@ def fixed_point_steps(op: FixedPointSteps, x: Value, multiplier: Value, shift: V
     steps = (found + ((shift.like(1) << (exponent - 1)) + (shift.like(op.zero) << exponent))) >> exponent
     bounded = x.function.smaller(where(steps < op.low, steps.like(op.low), steps), op.high)
     return x.function.convert(bounded, element_named(op.to.short))
+
+
+@elements(ROWS, "iu", FixedPointSum)
+def fixed_point_sum(op: FixedPointSum, a: Value, b: Value) -> Value:
+    """Both in common steps first, with the numbers of the operator in the code."""
+    first, second = (_in_common_steps(x, term, op.left) for x, term in zip((a, b), op.terms, strict=True))
+    total = first + second
+    return _in_steps(op.steps, total, total.like(op.multiplier), total.like(op.shift))
+
+
+def _in_common_steps(x: Value, term: Term, left: int) -> Value:
+    distance = (x.function.convert(x, I32) - term.zero) * (term.sign << left)
+    if term.multiplier == 1 << 30 and left:  # a half, of an even number
+        return _halves_away(distance >> 1, distance, term.right)
+    return _halves_away(_doubled_high_half(distance, distance.like(term.multiplier)), distance, term.right)
+
+
+def _halves_away(x: Value, sign: Value, right: int) -> Value:
+    """A number that has the sign of another one, divided by a power of two."""
+    return (((x + (sign >> 31)) >> (right - 1)) + 1) >> 1 if right else x
 
 
 def _doubled_high_half(x: Value, multiplier: Value) -> Value:

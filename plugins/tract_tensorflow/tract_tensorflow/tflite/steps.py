@@ -46,9 +46,13 @@ def stored_sums(
     small = most is not None and most < SMALL_SUM and bool(((shifts >= first) & (shifts <= last)).all())
     if not small or rounding is not Rounding.TWICE or x.dtype is not DatumType.I32:
         return stored(scaled(x, factors, rounding), node)
+    return x.op(small_steps(node), x.operand(multipliers), x.operand(shifts))
+
+
+def small_steps(node: TfliteNode) -> FixedPointSteps:
+    """What makes the integers of the output of sums that are small enough."""
     low, high = activation_ends(node)
-    op = FixedPointSteps(node.output_quantization().zero, low, high, storage(node.output()))
-    return x.op(op, x.operand(multipliers), x.operand(shifts))
+    return FixedPointSteps(node.output_quantization().zero, low, high, storage(node.output()))
 
 
 def fixed_product(x: Wired, multipliers: Wired, shifts: Wired, rounding: Rounding = Rounding.TWICE) -> Wired:

@@ -19,12 +19,15 @@ from tract_tensorflow.tflite.steps import (
     fixed_product,
     scaled,
     shifted_right,
+    small_steps,
     storage,
     stored,
     stored_sums,
 )
-from tract_tensorflow.tflite.tables import by_table
+from tract_tensorflow.tflite.tables import BYTES, by_table
 from tract_tensorflow.tflite.wiring import Wiring
+from tract_tensorflow.tflite_only.fixed_point import SMALL_SHIFTS
+from tract_tensorflow.tflite_only.fixed_point_sum import FixedPointSum, Term
 
 ROWS = Rows()
 
@@ -34,8 +37,7 @@ def add(node: TfliteNode, wire: Wiring) -> Wired:
     """Sums in finer steps than those of both, in 32 bits"""
     if _has_powers_of_two(node):
         return _sum_of_powers(node, wire, 1)
-    a, b, steps = _in_common_steps(wire, _sum_shift(node))
-    return stored_sums(a + b, np.array(steps / node.output_quantization().scale), node, most=_most(node))
+    return _sum(node, wire, 1)
 
 
 @quantized_op(ROWS, "SUB")
@@ -43,8 +45,26 @@ def sub(node: TfliteNode, wire: Wiring) -> Wired:
     """As ADD, of the second with the other sign"""
     if _has_powers_of_two(node):
         return _sum_of_powers(node, wire, -1)
-    a, b, steps = _in_common_steps(wire, _sum_shift(node), second=-1)
-    return stored_sums(a + b, np.array(steps / node.output_quantization().scale), node, most=_most(node))
+    return _sum(node, wire, -1)
+
+
+def _sum(node: TfliteNode, wire: Wiring, sign: int) -> Wired:
+    """Of bytes by one operator, where that has room for all that it meets."""
+    to, y = storage(node.output()), node.output_quantization()
+    scales, shift = [node.quantization(slot).scale for slot in (0, 1)], _sum_shift(node)
+    coarse = 2 * max(scales)
+    multiplier, power = fixed_point(coarse / (1 << shift) / y.scale)
+    if to not in BYTES or not SMALL_SHIFTS[0] <= power <= SMALL_SHIFTS[1]:
+        a, b, steps = _in_common_steps(wire, shift, second=sign)
+        return stored_sums(a + b, np.array(steps / y.scale), node)
+    terms = [_term(node, slot, scales[slot] / coarse, one) for slot, one in ((0, 1), (1, sign))]
+    op = FixedPointSum((terms[0], terms[1]), shift, multiplier, power, small_steps(node))
+    return Wired(wire, wire.op(op, *wire.ranks(wire.input(0), wire.input(1))))
+
+
+def _term(node: TfliteNode, slot: int, factor: float, sign: int) -> Term:
+    multiplier, shift = fixed_point(factor)
+    return Term(node.quantization(slot).zero, sign, multiplier, -shift)
 
 
 @quantized_op(ROWS, "SQUARED_DIFFERENCE")
