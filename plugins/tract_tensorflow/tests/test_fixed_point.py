@@ -147,6 +147,7 @@ def test_types_that_do_not_fit() -> None:
     steps = FixedPointSteps(0, -128, 127, DatumType.I8)
     with pytest.raises(FactError, match="FixedPointSteps wants i32, found 2,i64"):
         steps.output_facts([wide, whole, whole])
+    half = Term(0, 1, 2**30, 0)
+    total = FixedPointSum((half, half), 20, 2**30, -18, steps)
     with pytest.raises(FactError, match="FixedPointSum wants integers of 8 bits, found 2,i32 and 2,i32"):
-        half = Term(0, 1, 2**30, 0)
-        FixedPointSum((half, half), 20, 2**30, -18, steps).output_facts([whole, whole])
+        total.output_facts([whole, whole])

@@ -13,14 +13,14 @@ Case = tuple[str, bytes, list[Any]]
 ENDS = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767)}
 NAMES = [
     "NEG", "EXP", "LOG", "SQRT", "RSQRT", "ABS", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "HARD_SWISH",
-    "LEAKY_RELU", "LOGISTIC", "TANH",
+    "LEAKY_RELU", "LOGISTIC", "TANH", "ELU",
 ]  # fmt: skip
 TABLES = {
     "NEG": "NegOptions", "EXP": "ExpOptions", "ABS": "AbsOptions", "GELU": "GeluOptions",
     "HARD_SWISH": "HardSwishOptions", "LEAKY_RELU": "LeakyReluOptions",
 }  # fmt: skip
-ONLY_BYTES = {"RELU_N1_TO_1", "RELU_0_TO_1", "HARD_SWISH"}
-NO_UNSIGNED = {"NEG", "EXP", "LOG", "SQRT", "RSQRT", "ABS"}
+ONLY_BYTES = {"ELU", "RELU_N1_TO_1", "RELU_0_TO_1", "HARD_SWISH"}
+NO_UNSIGNED = {"ELU", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "ABS"}
 
 
 def cases(draw: np.random.Generator) -> Iterator[Case]:

@@ -103,7 +103,7 @@ def as_floats(sums: Wired, data: InBytes, weights: ByteWeights, whole: Wired | N
 
 
 def convolved(wire: Wiring, op: Conv, weights: ByteWeights) -> Wired:
-    """Images (batch, height, width, channels) by a kernel: each has a scale, and a zero point if outputs have any."""
+    """Images (batch, height, width, channels) by a kernel: each has a scale, a zero point where outputs have scales."""
     x = wire.tensor(0)
     data = in_bytes(x, range(1, x.rank), asymmetric=weights.scales.size > 1)
     nothing = x.operand(np.zeros((), np.int32))
