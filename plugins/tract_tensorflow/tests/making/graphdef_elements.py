@@ -35,6 +35,8 @@ def elementwise(add):
         add(op, op, floats(2, 2))
     add("CheckNumerics", "CheckNumerics", floats(2, 2), message="bad")
     add("IdentityN", "IdentityN", floats(2, 2), ints(3), lists="input")
+    add("Bucketize", "Bucketize", floats(3, 4), boundaries=[-1.0, 0.0, 0.5])
+    add("Bucketize_i32", "Bucketize", ints(5), boundaries=[-3.0, 0.0, 4.0])
     add("ClipByValue", "ClipByValue", floats(3, 4), np.float32(-0.5), np.float32(1.0))
     for kind in (np.float16, tf.bfloat16.as_numpy_dtype):
         for op in ["Relu", "Sigmoid", "Tanh", "Exp", "Softplus", "Elu", "Selu", "Softsign"]:

@@ -79,6 +79,39 @@ def segmentation():
     return keras.Model(image, layers.UpSampling2D(2, interpolation="bilinear")(layers.Conv2D(2, 1)(both)))
 
 
+class Spotter(layers.Layer):
+    """The logarithms of the bands of a sound, as keyword spotters take them."""
+
+    def call(self, sound):
+        spectrum = tf.abs(tf.signal.stft(sound, frame_length=128, frame_step=64, fft_length=128))
+        mel = tf.signal.linear_to_mel_weight_matrix(20, 65, 8000, 80.0, 3600.0)
+        return tf.math.log(tf.tensordot(spectrum, mel, 1) + 1e-6)
+
+
+def keyword_spotter():
+    sound = layers.Input((1024,), name="sound")
+    x = layers.Reshape((15, 20, 1))(Spotter()(sound))
+    x = layers.Conv2D(8, 3, activation="relu")(x)
+    x = layers.DepthwiseConv2D(3, padding="same", activation="relu")(x)
+    return keras.Model(sound, layers.Dense(5, activation="softmax")(layers.GlobalAveragePooling2D()(x)))
+
+
+class Kept(layers.Layer):
+    """The best boxes of each image, with their scores and classes."""
+
+    def call(self, boxes, scores):
+        found = tf.image.combined_non_max_suppression(boxes[:, :, None], scores, 5, 10, 0.5, 0.1)
+        return tf.concat([found[0], found[1][..., None], found[2][..., None]], -1)
+
+
+def detector():
+    image = layers.Input((32, 32, 3), name="image")
+    x = layers.Conv2D(16, 3, strides=4, padding="same", activation="relu")(image)
+    corners = layers.Reshape((64, 4))(layers.Conv2D(4, 1, activation="sigmoid")(x))
+    scores = layers.Reshape((64, 3))(layers.Conv2D(3, 1, activation="sigmoid")(x))
+    return keras.Model(image, Kept()(corners, scores))
+
+
 TEXTS = {
     "lstm": lambda: text_network(layers.LSTM),
     "gru": lambda: text_network(layers.GRU),
@@ -86,7 +119,12 @@ TEXTS = {
     "simple_rnn": lambda: text_network(layers.SimpleRNN),
     "transformer": transformer,
 }
-OTHERS = {"sound": (sound_network, (2, 64, 1)), "segmentation": (segmentation, (1, 16, 24, 3))}
+OTHERS = {
+    "sound": (sound_network, (2, 64, 1)),
+    "segmentation": (segmentation, (1, 16, 24, 3)),
+    "keyword_spotter": (keyword_spotter, (2, 1024)),
+    "detector": (detector, (2, 32, 32, 3)),
+}
 
 
 def randomised(model):

@@ -34,9 +34,9 @@ T = TypeVar("T")
 class GraphNode(Attributes):
     """One node of a graph or a function.
 
-    ``op_type``: what the file calls the operator. ``name``: as the file has it, with those of the calls around it in
-    front; ``own_name``: without them. ``output_names``: up to the last one that is read, empty for those that are not.
-    ``scope``: the function that the node is in, empty for the graph itself.
+    ``op_type``: what the file calls the operator; ``attributes``: as the file has them. ``name``: as the file has it,
+    with those of the calls around it in front; ``own_name``: without them. ``output_names``: up to the last one that is
+    read, empty for those that are not. ``scope``: the function that the node is in, empty for the graph itself.
     """
 
     op_type: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tract_core.dims import Dim, exact_div, is_symbolic
 from tract_core.errors import CorruptModel, FactError, Unsupported
 from tract_core.model.graph import OutletId
@@ -152,10 +154,33 @@ def _pairs(wire: GraphWiring, slot: int, count: int, what: str) -> list[tuple[Di
 @tf_op(ROWS, "SpaceToBatchND")
 def space_to_batch(node: GraphNode, wire: GraphWiring) -> OutletId:
     """Blocks of places gathered into the batch"""
+    return _to_batch(wire, _blocks(wire, 1, wire.input(0)), 2)
+
+
+@tf_op(ROWS, "SpaceToBatch")
+def space_to_batch_of_images(node: GraphNode, wire: GraphWiring) -> OutletId:
+    """The same of images, in blocks as high as wide"""
+    _image(wire, wire.input(0))
+    return _to_batch(wire, (_block(node),) * 2, 1)
+
+
+@tf_op(ROWS, "BatchToSpaceND")
+def batch_to_space(node: GraphNode, wire: GraphWiring) -> OutletId:
+    """The batch dealt out to blocks of places, and the ends cut off"""
+    return _to_space(wire, _blocks(wire, 1, wire.input(0)), 2)
+
+
+@tf_op(ROWS, "BatchToSpace")
+def batch_to_space_of_images(node: GraphNode, wire: GraphWiring) -> OutletId:
+    """The same of images, in blocks as high as wide"""
+    _image(wire, wire.input(0))
+    return _to_space(wire, (_block(node),) * 2, 1)
+
+
+def _to_batch(wire: GraphWiring, blocks: Sequence[int], paddings: int) -> OutletId:
     x = wire.input(0)
-    blocks = _blocks(wire, 1, x)
     count, rest = len(blocks), wire.rank(x) - len(blocks) - 1
-    pairs = [(0, 0), *_pairs(wire, 2, count, "paddings"), *(((0, 0),) * rest)]
+    pairs = [(0, 0), *_pairs(wire, paddings, count, "paddings"), *(((0, 0),) * rest)]
     x = wire.through(wire_pad, x, pairs, PadConstant(zero_of(wire.dtype(x))))
     batch, *sizes = wire.shape(x)
     split: list[Dim] = [batch]
@@ -170,13 +195,10 @@ def space_to_batch(node: GraphNode, wire: GraphWiring) -> OutletId:
     return wire.reshape(moved, (total, *(split[place] for place in places), *sizes[count:]))
 
 
-@tf_op(ROWS, "BatchToSpaceND")
-def batch_to_space(node: GraphNode, wire: GraphWiring) -> OutletId:
-    """The batch dealt out to blocks of places, and the ends cut off"""
+def _to_space(wire: GraphWiring, blocks: Sequence[int], places: int) -> OutletId:
     x = wire.input(0)
-    blocks = _blocks(wire, 1, x)
     count, (batch, *sizes) = len(blocks), wire.shape(x)
-    crops = _pairs(wire, 2, count, "crops")
+    crops = _pairs(wire, places, count, "crops")
     volume = 1
     for block in blocks:
         volume *= block

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
+from tract_core.data import DatumType
 from tract_core.frontend.precision import rounded_once
 from tract_core.model.graph import OutletId
 from tract_core.model.op import TypedOp
@@ -64,7 +67,9 @@ for _name, _op in _SAME.items():
     ROWS.add(TENSORFLOW, _name, _same(_op))
 
 
-@tf_op(ROWS, "CheckNumerics", "EnsureShape", "Identity", "PlaceholderWithDefault", "PreventGradient", "Snapshot")
+@tf_op(
+    ROWS, "CheckNumerics", "EnsureShape", "Identity", "PlaceholderWithDefault", "PreventGradient", "Print", "Snapshot"
+)
 @tf_op(ROWS, "StopGradient")
 def identity(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X"""
@@ -172,6 +177,17 @@ def wire_log1p(x: Wired) -> Wired:
     is_near = (abs(x) < 0.5) & added.ne(0)
     near = total.log() * (x / is_near.where(added, 1))
     return added.eq(0).where(x, is_near.where(near, total.log()))
+
+
+@tf_op(ROWS, "Bucketize")
+def bucketize(node: GraphNode, wire: GraphWiring) -> Wired:
+    """How many of the boundaries are not above x"""
+    x, boundaries = wire.tensor(0), np.array(node.numbers("boundaries"), np.float32)
+    if not len(boundaries):
+        return x.cast(DatumType.I32) * 0
+    kind = x.dtype if x.dtype.is_float() else DatumType.F32
+    above = x.cast(kind)[..., None] >= Wired(wire, wire.const(boundaries.astype(kind.numpy)))
+    return above.cast(DatumType.I32).sum([x.rank]).squeeze([x.rank])
 
 
 @tf_op(ROWS, "ClipByValue")

@@ -14,6 +14,7 @@ from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
 from tract_core.ops.axis import RmAxis
 from tract_core.ops.binary import Add, Lt
+from tract_core.ops.concat import TypedConcat
 from tract_core.ops.slice import DynSlice, Slice, wire_dyn_slice, wire_slice
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
@@ -197,6 +198,24 @@ def unpack(node: GraphNode, wire: GraphWiring) -> Sequence[OutletId]:
     if not may_equal(wire.shape(x)[axis], count):
         raise FactError(f"Unpack into {count} slices, of an axis of size {wire.shape(x)[axis]}")
     return [wire.squeeze(wire.op(Slice(axis, place, place + 1), x), [axis]) for place in range(count)]
+
+
+@tf_op(ROWS, "Roll")
+def roll(node: GraphNode, wire: GraphWiring) -> OutletId:
+    """X moved along some axes: what leaves it at one end comes in at the other"""
+    x = wire.input(0)
+    steps = wire.known_ints(wire.input(1), "shifts of Roll")
+    axes = [wire.axis(axis, wire.rank(x)) for axis in wire.known_ints(wire.input(2), "axes of Roll")]
+    if len(steps) != len(axes):
+        raise CorruptModel(f"{len(steps)} shifts are given for {len(axes)} axes")
+    for axis, step in zip(axes, steps, strict=True):
+        size = wire.shape(x)[axis]
+        moved = step if is_symbolic(size) else step % max(int(size), 1)
+        if moved:
+            cut = size - moved if moved > 0 else -moved
+            pieces = _pieces(wire, x, axis, [cut, size - cut])
+            x = wire.op(TypedConcat(axis), *reversed(pieces))
+    return x
 
 
 @tf_op(ROWS, "ReverseV2")
