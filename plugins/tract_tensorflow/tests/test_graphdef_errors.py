@@ -237,6 +237,13 @@ def test_a_loop_whose_body_does_not_fit_is_refused():
     )
 
 
+def test_a_branch_that_takes_another_number_of_values_is_refused():
+    branch = function("f", ["a"], {"b": "a"}, [])
+    chosen = node("StatelessIf", "y", "c", "x", "x", then_branch=("func", "f"), else_branch=("func", "f"))
+    message = refused(TractError, X, placeholder("c", code=10), chosen, functions=[branch])
+    assert "2 values are given to the function 'f', which takes 1" in message
+
+
 # --- files ---
 
 

@@ -11,7 +11,15 @@ from tract_core.analysis.inference import InferenceModel
 from tract_core.model.fact import InferenceFact, TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_tensorflow.graphdef.graph import NodesReader, ReservedList, Value, arguments, as_outlet, result_of
+from tract_tensorflow.graphdef.graph import (
+    NodesReader,
+    ReservedList,
+    Value,
+    arguments,
+    as_outlet,
+    result_of,
+    wrong_count,
+)
 from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.protos import Message
 from tract_tensorflow.graphdef.wiring import GraphWiring, Reserved, Variable
@@ -43,7 +51,9 @@ def read_body(
     untyped = InferenceModel(symbols, wire.model.registry)
     untyped.limits = wire.model.limits
     names = [one.name for one in function.signature.input_arg]
-    values = [_value(untyped, name, argument) for name, argument in zip(names, given, strict=False)]
+    if len(names) != len(given):
+        raise wrong_count(function, len(given))
+    values = [_value(untyped, name, argument) for name, argument in zip(names, given, strict=True)]
     known: dict[str, Value] = arguments(function, values)
     for name, fact in replaced.items():
         known[name] = untyped.add_source(name, InferenceFact.from_typed(fact))

@@ -297,11 +297,14 @@ def arguments(function: Message, inputs: Sequence[Value]) -> dict[str, Value]:
     """The arguments of a call, by name. Raises CorruptModel where they are too many or too few."""
     signature = function.signature
     if len(inputs) != len(signature.input_arg):
-        raise CorruptModel(
-            f"{len(inputs)} values are given to the function {signature.name[:200]!r}, which takes"
-            f" {len(signature.input_arg)}"
-        )
+        raise wrong_count(function, len(inputs))
     return {check_name(one.name): value for one, value in zip(signature.input_arg, inputs, strict=True)}
+
+
+def wrong_count(function: Message, count: int) -> CorruptModel:
+    """The error of a function that is given another number of values than it takes."""
+    name, wanted = function.signature.name[:200], len(function.signature.input_arg)
+    return CorruptModel(f"{count} values are given to the function {name!r}, which takes {wanted}")
 
 
 def result_of(function: Message, output: str) -> str:
