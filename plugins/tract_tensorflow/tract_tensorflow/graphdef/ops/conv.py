@@ -58,6 +58,8 @@ def dilation(node: GraphNode, wire: GraphWiring) -> OutletId:
     x, kernel = wire.input(0), wire.input(1)
     if wire.rank(kernel) != 3 or wire.rank(x) != 4:
         raise FactError(f"an image and a filter of 3 axes are wanted, found {wire.fact(x)} and {wire.fact(kernel)}")
+    if not wire.dtype(x).is_number() or wire.dtype(x).is_complex():
+        raise FactError(f"Dilation2D wants real numbers, found {wire.fact(x)}")
     sizes = kernel_sizes(wire, wire.unsqueeze(kernel, [3]))
     patches = Patches.of(node, sizes, "rates")
     parts = patches.wire(wire, x, lowest(np.dtype(wire.dtype(x).numpy)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tract_core.dims import Dim, dim_max
-from tract_core.errors import FactError, Unsupported
+from tract_core.errors import CorruptModel, FactError, Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.conv import KernelFormat
 from tract_core.ops.deconv import Deconv
@@ -36,6 +36,8 @@ def deconv(node: GraphNode, wire: GraphWiring) -> OutletId:
     first = layout.h_axis
     if len(wanted) == rank:
         wanted = wanted[first : first + rank - 2]
+    if len(wanted) != rank - 2:
+        raise CorruptModel(f"{len(wanted)} sizes are given for {rank - 2} axes of {wire.fact(x)}")
     plain = window(node, kernel_sizes(wire, kernel), layout)
     cuts = [_cut(plain, axis, size, wire.shape(x)[first + axis]) for axis, size in enumerate(wanted)]
     before, after = tuple(one for one, _ in cuts), tuple(other for _, other in cuts)

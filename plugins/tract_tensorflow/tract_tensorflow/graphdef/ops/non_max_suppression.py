@@ -34,7 +34,7 @@ def _number(wire: GraphWiring, slot: int) -> OutletId:
 def _kept(wire: GraphWiring, has_least: bool) -> Wired:
     """The numbers of the boxes that are kept, the best first."""
     boxes, scores = wire.tensor(0), wire.tensor(1)
-    if boxes.rank != 2 or scores.rank != 1:
+    if boxes.rank != 2 or scores.rank != 1 or not scores.dtype.is_float():
         raise FactError(f"boxes and their scores are wanted, found {boxes.fact} and {scores.fact}")
     most, overlap = wire.i64(_number(wire, 2)), _number(wire, 3)
     least = _number(wire, 4) if has_least else wire.const(np.array(-np.inf, scores.dtype.numpy))
@@ -94,7 +94,7 @@ def _padded(node: GraphNode, wire: GraphWiring, x: Wired) -> Wired:
 def combined(node: GraphNode, wire: GraphWiring) -> Sequence[Wired]:
     """For each image, the best boxes of all classes: boxes, scores, classes, and how many they are"""
     boxes, scores = wire.tensor(0), wire.tensor(1)
-    if boxes.rank != 4 or scores.rank != 3:
+    if boxes.rank != 4 or scores.rank != 3 or not scores.dtype.is_float():
         raise FactError(f"boxes of 4 axes and scores of 3 are wanted, found {boxes.fact} and {scores.fact}")
     if is_symbolic(boxes.shape[2]):
         raise Unsupported(f"whether all classes share the boxes {boxes.fact} must be known when the model is loaded")
