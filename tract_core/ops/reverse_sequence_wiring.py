@@ -17,7 +17,7 @@ def wire_reverse_sequence(wire: NodeWiring, x: OutletId, lengths: OutletId, *, t
     front. Raises FactError.
     """
     rank, shape = wire.rank(x), wire.shape(x)
-    if wire.rank(lengths) != 1:
+    if not rank or wire.rank(lengths) != 1:
         raise FactError(f"one length per item is wanted, found {wire.fact(lengths)}")
     wire.require_shape("list of lengths", lengths, (shape[batch],))
     places = wire.through(wire_range, wire.const(0), wire.const(shape[time]), wire.const(1))

@@ -71,6 +71,8 @@ def matrix_diag_with(node: GraphNode, wire: GraphWiring) -> Wired:
     """As MatrixDiag, with the fifth input elsewhere"""
     _check_main(wire, 1, 2)
     x = wire.tensor(0)
+    if x.rank < 1:
+        raise FactError(f"at least one axis is wanted, found {x.fact}")
     square = x[..., None].broadcast((*x.shape, x.shape[-1]))
     return _eye(square).where(square, Wired(wire, wire.number(wire.input(4))))
 

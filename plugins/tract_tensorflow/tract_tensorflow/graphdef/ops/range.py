@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tract_core.data import DatumType
+from tract_core.errors import FactError
 from tract_core.model.graph import OutletId
 from tract_core.ops.wired import Wired
 from tract_core.ops.wiring_dyn import wire_range
@@ -18,6 +19,10 @@ ROWS = Rows()
 def number_range(node: GraphNode, wire: GraphWiring) -> OutletId:
     """``start``, ``start + delta``, ... up to and without ``limit``"""
     start, limit, delta = (wire.number(wire.input(slot)) for slot in range(3))
+    kinds = {wire.dtype(x) for x in (start, limit, delta)}
+    if len(kinds) > 1 or not all(kind.is_number() and not kind.is_complex() for kind in kinds):
+        found = ", ".join(str(wire.fact(x)) for x in (start, limit, delta))
+        raise FactError(f"Range wants real numbers of one type, found {found}")
     return wire.through(wire_range, start, limit, delta)
 
 

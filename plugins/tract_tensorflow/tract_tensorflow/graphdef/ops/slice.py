@@ -204,6 +204,7 @@ def unpack(node: GraphNode, wire: GraphWiring) -> Sequence[OutletId]:
 def roll(node: GraphNode, wire: GraphWiring) -> OutletId:
     """X moved along some axes: what leaves it at one end comes in at the other"""
     x = wire.input(0)
+    _want_axes(wire, x)
     steps = wire.known_ints(wire.input(1), "shifts of Roll")
     axes = [wire.axis(axis, wire.rank(x)) for axis in wire.known_ints(wire.input(2), "axes of Roll")]
     if len(steps) != len(axes):
@@ -232,7 +233,13 @@ def reverse_flagged(node: GraphNode, wire: GraphWiring) -> OutletId:
     return _backwards(wire, wire.input(0), wire.axes(np.flatnonzero(flags).tolist(), wire.rank(wire.input(0))))
 
 
+def _want_axes(wire: GraphWiring, x: OutletId) -> None:
+    if wire.rank(x) == 0:
+        raise FactError(f"at least one axis is wanted, found {wire.fact(x)}")
+
+
 def _backwards(wire: GraphWiring, x: OutletId, axes: Sequence[int]) -> OutletId:
+    _want_axes(wire, x)
     for axis in axes:
         x = wire.through(wire_slice, x, axis, start=None, end=None, step=-1)
     return x
