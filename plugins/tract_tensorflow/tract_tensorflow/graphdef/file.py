@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 
 from tract_core.errors import CorruptModel, LimitExceeded, TractError
@@ -11,12 +11,17 @@ from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_core.plugins.keys import Array
 from tract_tensorflow.graphdef.operators import Operators
 from tract_tensorflow.graphdef.protos import Message
+from tract_tensorflow.graphdef.references import OUTPUTS
 from tract_tensorflow.graphdef.tensors import TensorReader
 
 
 @frozen
 class TensorflowFile:
-    """One file. ``functions``: those of its library, by name. ``variables``: what reads each of them, by name.
+    """One file.
+
+    ``ops``: what wires operators; ``tensors``: what reads constants. ``functions``: those of its library, by name;
+    ``outputs``: the names of the outputs of functions, and of operators that have several. ``variables``: what reads
+    each of them, by name.
 
     ``problems``: where to note what is wrong with the file when all of it is asked for; ``None`` to stop at the first.
     ``callers``: the functions around the graph that is read.
@@ -25,6 +30,7 @@ class TensorflowFile:
     ops: Operators
     tensors: TensorReader
     functions: Mapping[str, Message] = field(default_factory=dict[str, Message])
+    outputs: Mapping[str, Sequence[str]] = field(default_factory=lambda: OUTPUTS)
     variables: Mapping[str, Callable[[], Array]] = field(default_factory=dict[str, Callable[[], Array]])
     problems: list[TractError] | None = None
     limits: LoadLimits = DEFAULT_LIMITS

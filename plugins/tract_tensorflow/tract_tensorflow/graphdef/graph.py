@@ -21,13 +21,11 @@ from tract_tensorflow.graphdef.node import GraphNode, node_place
 from tract_tensorflow.graphdef.op import GraphOp
 from tract_tensorflow.graphdef.protos import Message
 from tract_tensorflow.graphdef.references import (
-    OUTPUTS,
     Reference,
     check_name,
     in_function,
     in_graph,
     is_control,
-    outputs_of_functions,
 )
 from tract_tensorflow.graphdef.tensors import fact_of
 from tract_tensorflow.graphdef.wiring import Mark, Reserved, Variable, describe
@@ -84,7 +82,6 @@ class NodesReader:
         for name in given:
             self._index.pop(name, None)
         self._ops: dict[str, str] = {node.name: node.op for node in nodes}
-        self._outputs = outputs_of_functions(file.functions) if scope else OUTPUTS
         self._inputs = [self._data_inputs(node) for node in nodes]
         self._values: dict[str, list[Value]] = {name: [value] for name, value in given.items()}
         self._read: dict[str, set[int]] = {}
@@ -93,7 +90,7 @@ class NodesReader:
 
     def reference(self, text: str) -> Reference:
         """The tensor that a text names in this graph. Raises CorruptModel."""
-        return in_function(text, self._ops, self._outputs) if self._scope else in_graph(text)
+        return in_function(text, self._ops, self._file.outputs) if self._scope else in_graph(text)
 
     def read(self, wanted: Sequence[Reference]) -> list[Value]:
         """Add what these tensors need; returns where they are. Raises ModelError."""

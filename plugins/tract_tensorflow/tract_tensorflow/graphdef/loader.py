@@ -26,7 +26,7 @@ from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.op import GraphOp
 from tract_tensorflow.graphdef.operators import Operators
 from tract_tensorflow.graphdef.protos import CLASSES, Message
-from tract_tensorflow.graphdef.references import check_name, in_graph
+from tract_tensorflow.graphdef.references import check_name, in_graph, outputs_of_functions
 from tract_tensorflow.graphdef.registry import TENSORFLOW
 from tract_tensorflow.graphdef.saved_model import (
     ENTRY,
@@ -137,7 +137,8 @@ class TensorflowLoader:
         if len(functions) < len(graph.library.function):
             raise CorruptModel("two functions have one name", where="graph")
         ops = Operators((self._registry or default_registry())[TENSORFLOW])
-        return TensorflowFile(ops, TensorReader(size, self._limits), functions, limits=self._limits)
+        outputs = outputs_of_functions(functions)
+        return TensorflowFile(ops, TensorReader(size, self._limits), functions, outputs, limits=self._limits)
 
 
 def parse(kind: str, content: Any, what: str, name: str = "") -> Message:
