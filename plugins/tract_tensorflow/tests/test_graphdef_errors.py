@@ -310,6 +310,17 @@ def out(model):
     return model.meta_graphs[0].signature_def["serving_default"].outputs["out"]
 
 
+def test_all_that_is_wrong_with_a_file_is_found(tmp_path):
+    wrong = [node("Const", f"c{n}", value=raw(dtype=99)) for n in range(2)]
+    path = tmp_path / "model.pb"
+    path.write_bytes(content(*wrong, node("AddV2", "a", "c0", "c1"), X, node("Relu", "y", "x")))
+    found = TensorflowLoader().examine(path)
+    assert [problem.where for problem in found.problems] == ["node 'c0' (Const)", "node 'c1' (Const)"]
+    assert found.model is not None
+    path.write_bytes(b"\xff" * 40)
+    assert "it is no frozen graph" in str(TensorflowLoader().examine(path).problems[0])
+
+
 def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(ModelError, match="cannot be read"):
         TensorflowLoader().load(tmp_path)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from mmap import mmap
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.message import DecodeError
 
@@ -38,6 +39,9 @@ from tract_tensorflow.graphdef.saved_model import (
 )
 from tract_tensorflow.graphdef.tensors import TensorReader
 
+if TYPE_CHECKING:
+    from tract_core.analysis.findings import Examination
+
 _NO_OUTPUTS: Final = frozenset({"NoOp", "Assert", "Const", *PLACEHOLDERS})
 """Nodes that nobody reads and that are no outputs of a graph all the same."""
 
@@ -67,6 +71,7 @@ class TensorflowLoader:
         self._outputs = [name.strip() for name in outputs.split(",") if name.strip()]
         self._signature = signature
         self._limits = limits
+        self._problems: list[TractError] | None = None
 
     def load(self, path: str | os.PathLike[str]) -> InferenceModel:
         """The model in a file, or in the folder of a SavedModel, whose variables are read in place.
@@ -90,6 +95,18 @@ class TensorflowLoader:
             return self._read(content, None)
         except TractError as error:
             raise error.at("model") from error.__cause__
+
+    def examine(self, path: str | os.PathLike[str]) -> Examination:
+        """Everything that is wrong with a file, and the model in it as far as it can be read."""
+        from tract_core.analysis.findings import Examination
+
+        loader = copy(self)
+        loader._problems = problems = list[TractError]()
+        try:
+            model = loader.load(path)
+        except TractError as error:
+            return Examination(None, (*problems, error))
+        return Examination(model, tuple(problems))
 
     def _read(self, content: mmap | bytes, path: Path | None) -> InferenceModel:
         name = "" if path is None else path.name
@@ -138,7 +155,9 @@ class TensorflowLoader:
             raise CorruptModel("two functions have one name", where="graph")
         ops = Operators((self._registry or default_registry())[TENSORFLOW])
         outputs = outputs_of_functions(functions)
-        return TensorflowFile(ops, TensorReader(size, self._limits), functions, outputs, limits=self._limits)
+        return TensorflowFile(
+            ops, TensorReader(size, self._limits), functions, outputs, problems=self._problems, limits=self._limits
+        )
 
 
 def parse(kind: str, content: Any, what: str, name: str = "") -> Message:
