@@ -12,6 +12,7 @@ from tract_core.plugins.index import read_index
 _TFLITE: Final = (
     "axis",
     "binary",
+    "bit_cast",
     "broadcast",
     "bucketize",
     "cast",
@@ -29,6 +30,7 @@ _TFLITE: Final = (
     "fill",
     "gather",
     "iff",
+    "lookup",
     "matmul",
     "matrix_diag",
     "mediapipe",
@@ -41,6 +43,7 @@ _TFLITE: Final = (
     "range",
     "recurrent",
     "reduce",
+    "reduce_window",
     "resize",
     "reverse",
     "scatter",
@@ -70,9 +73,11 @@ _QUANTIZED: Final = (
 """Modules of `tract_tensorflow.tflite.quantized`, one per family."""
 
 _TFLITE_ONLY: Final = (
+    "bit_cast",
     "detection",
     "fixed_point",
     "fixed_point_sum",
+    "non_max_suppression",
 )
 """Modules of `tract_tensorflow.tflite_only`, one per family."""
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tract_core.data import DatumType
+from tract_core.dims import Dim
 from tract_core.errors import Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.gather import Gather
@@ -17,6 +18,7 @@ from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.registry import tflite_op
 from tract_tensorflow.tflite.wiring import Wiring
+from tract_tensorflow.tflite_only.non_max_suppression import SoftNonMaxSuppression
 
 ROWS = Rows()
 
@@ -32,11 +34,13 @@ def non_max_suppression_v4(node: TfliteNode, wire: Wiring) -> Sequence[Wired]:
 
 
 @tflite_op(ROWS, "NON_MAX_SUPPRESSION_V5")
-def non_max_suppression_v5(node: TfliteNode, wire: Wiring) -> Sequence[Wired]:
-    """The same, with their scores; a deviation that makes the scores of others smaller is not taken"""
-    sigma = wire.known(wire.input(5), "the deviation of NON_MAX_SUPPRESSION_V5")
-    if sigma.any():
-        raise Unsupported(f"NON_MAX_SUPPRESSION_V5 that makes scores smaller (a deviation of {float(sigma):g})")
+def non_max_suppression_v5(node: TfliteNode, wire: Wiring) -> Sequence[Wired | OutletId]:
+    """The same, with their scores, which fall with what overlaps where a deviation is given"""
+    deviation = wire.number(wire.input(5))
+    known = wire.constant(deviation)
+    if known is None or known.any():
+        numbers = (wire.number(wire.input(slot)) for slot in (3, 4))
+        return wire.ops(SoftNonMaxSuppression(_most(wire)), wire.input(0), wire.input(1), *numbers, deviation)
     kept = _kept(wire)
     scores = wire.tensor(1).op(Gather(0), kept)
     return _filled_up(wire, kept), _filled_up(wire, scores), _count(wire, kept)
@@ -54,11 +58,16 @@ def _kept(wire: Wiring) -> Wired:
 
 def _filled_up(wire: Wiring, kept: Wired) -> Wired:
     """As many elements as are wanted at most, the last ones 0."""
+    most = _most(wire)
+    zeros = kept.like(0).broadcast((most,))
+    return kept.concat([zeros], 0).op(Slice(0, 0, most))
+
+
+def _most(wire: Wiring) -> Dim:
     known = wire.dims(wire.input(2))
     if known is None:
         raise Unsupported(f"the most boxes of {wire.node.op_type} must be known when the model is loaded")
-    zeros = kept.like(0).broadcast((known[0],))
-    return kept.concat([zeros], 0).op(Slice(0, 0, known[0]))
+    return known[0]
 
 
 def _count(wire: Wiring, kept: Wired) -> Wired:
