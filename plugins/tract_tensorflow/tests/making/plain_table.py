@@ -37,7 +37,13 @@ def tables(draw: np.random.Generator) -> Iterator[Case]:
         table = numbers(draw, "FLOAT32", (4, 3, 2))
         given = [ints([1, 3, 0, 2]), ints([[0, 0], [2, 0], [2, 1], [2, 3]]), ints([3, 4]), weights, table]
         yield (f"{name} {combiner}", *single(name, given, options=options, fixed={4}, ranks=3))
-        given = [ints([1, 3, 0, 2]), ints([[0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 0, 3]]), ints([2, 2, 4]), weights, table]
+        given = [
+            ints([1, 3, 0, 2]),
+            ints([[0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 0, 3]]),
+            ints([2, 2, 4]),
+            weights,
+            table,
+        ]
         yield (f"{name} {combiner} two axes", *single(name, given, options=options, fixed={2, 4}, ranks=4))
 
 
@@ -81,7 +87,12 @@ def boxes(draw: np.random.Generator) -> Iterator[Case]:
     given[3] = given[3, [2, 3, 0, 1]]
     scores = draw.uniform(0, 1, 16).astype(np.float32)
     name = "NON_MAX_SUPPRESSION_V5"
-    for most, overlap, least, deviation in ((5, 1.0, 0.1, 0.5), (16, 0.6, 0.2, 0.1), (16, 0.5, 0.0, 2.0), (3, 0.3, 0.9, 0.5)):
+    for most, overlap, least, deviation in (
+        (5, 1.0, 0.1, 0.5),
+        (16, 0.6, 0.2, 0.1),
+        (16, 0.5, 0.0, 2.0),
+        (3, 0.3, 0.9, 0.5),
+    ):
         parameters = [ints(most), *(np.float32(one) for one in (overlap, least, deviation))]
         kinds = ["INT32", "FLOAT32", "INT32"]
         label = f"{name} {most} {overlap} {least} {deviation}"

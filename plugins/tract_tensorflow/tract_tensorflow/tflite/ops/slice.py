@@ -190,12 +190,22 @@ def unpack(node: TfliteNode, wire: Wiring) -> Sequence[OutletId]:
 def dynamic_update_slice(node: TfliteNode, wire: Wiring) -> Wired:
     """With a tensor written over it, from a place on that is moved as far as it has room"""
     x, update, starts = wire.tensor(0), wire.tensor(1), wire.input(2)
-    if update.rank != x.rank or wire.count(starts, "places") != x.rank:
-        raise CorruptModel(f"{update.fact} is to be written into {x.fact}, from {wire.fact(starts)} on")
-    places: list[Wired] = []
-    for axis, (size, length) in enumerate(zip(x.shape, update.shape, strict=True)):
-        place = Wired(wire, _number(wire, starts, axis))
-        places.append(place.minimum(wire_dim(wire, size - length)).maximum(0))
+    if wire.count(starts, "places") != x.rank:
+        raise CorruptModel(f"{wire.fact(starts)} says from where on {update.fact} is written into {x.fact}")
+    return written_at(wire, x, update, [Wired(wire, _number(wire, starts, axis)) for axis in range(x.rank)])
+
+
+def written_at(wire: Wiring, x: Wired, update: Wired, starts: Sequence[Wired]) -> Wired:
+    """``x`` with ``update`` written over it. ``starts``: i64 of no axes, moved as far as there is room.
+
+    Raises CorruptModel for tensors of different ranks.
+    """
+    if update.rank != x.rank:
+        raise CorruptModel(f"{update.fact} is to be written into {x.fact}")
+    places = [
+        start.minimum(wire_dim(wire, size - length)).maximum(0)
+        for start, size, length in zip(starts, x.shape, update.shape, strict=True)
+    ]
     return _written(wire, x, update, places, 0)
 
 
