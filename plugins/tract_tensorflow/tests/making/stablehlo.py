@@ -109,7 +109,7 @@ def body(name: str, kind: str) -> Graph:
     return Graph(tensors, [Op(name, [0, 1], [2])] if name else [], [0, 1], [2 if name else 1])
 
 
-def by_graph(label: str, name: str, inputs: Sequence[Any], wanted: Any, options: Any, function: str) -> Case:
+def by_graph(label: str, name: str, inputs: Sequence[Any], wanted: Any, options: Any, *, function: str) -> Case:
     """An operator that has another graph say how elements are joined."""
     kinds = [type_of(np.asarray(one)) for one in inputs]
     tensors = [Tensor(np.shape(one), kind) for one, kind in zip(inputs, kinds, strict=True)]
@@ -133,7 +133,7 @@ def joined(draw: np.random.Generator) -> Iterator[Case]:
         options: Any = ("StablehloReduceOptions", {"dimensions": [0, 2], "bodySubgraphIndex": 1})
         start = np.float32(0.5)
         wanted = function(function.reduce(x, (0, 2)), start)
-        yield by_graph(word, "REDUCE", [x, start], wanted, options, f"STABLEHLO_{word}")
+        yield by_graph(word, "REDUCE", [x, start], wanted, options, function=f"STABLEHLO_{word}")
         said = {
             "windowDimensions": [1, 2, 3], "windowStrides": [1, 1, 2], "baseDilations": [1, 1, 1],
             "windowDilations": [1, 1, 1], "padding": [0, 0, 1, 0, 0, 1], "bodySubgraphIndex": 1,
@@ -143,7 +143,7 @@ def joined(draw: np.random.Generator) -> Iterator[Case]:
         windows = np.lib.stride_tricks.sliding_window_view(padded, (1, 2, 3))[:, :, ::2]
         wanted = function(function.reduce(windows, (3, 4, 5)), start)
         options = ("StablehloReduceWindowOptions", said)
-        yield by_graph(word, "REDUCE_WINDOW", [x, start], wanted, options, f"STABLEHLO_{word}")
+        yield by_graph(word, "REDUCE_WINDOW", [x, start], wanted, options, function=f"STABLEHLO_{word}")
 
 
 def places(draw: np.random.Generator) -> Iterator[Case]:
@@ -174,10 +174,10 @@ def places(draw: np.random.Generator) -> Iterator[Case]:
         update, wanted = numbers(draw, "FLOAT32", (3, 2, 3)), x.copy()
         for one, (row, column) in zip(update, at.tolist(), strict=True):
             part = wanted[row, column : column + 2]
-            one = one[: len(part)]
-            wanted[row, column : column + 2] = one if function is None else function(part, one)
+            new = one[: len(part)]
+            wanted[row, column : column + 2] = new if function is None else function(part, new)
         options = ("StablehloScatterOptions", said)
-        yield by_graph(f"by {word or 'nothing'}", "SCATTER", [x, at, update], wanted, options, word)
+        yield by_graph(f"by {word or 'nothing'}", "SCATTER", [x, at, update], wanted, options, function=word)
 
 
 def products(draw: np.random.Generator) -> Iterator[Case]:

@@ -23,9 +23,9 @@ def fake_quant(node: TfliteNode, wire: Wiring) -> Wired:
         raise node.misfit("num_bits", f"is {bits}", "2 to 16")
     first, last = int(node.flag("narrow_range")), (1 << bits) - 1
     low, high = np.float32(node.number("min", 0.0)), np.float32(node.number("max", 0.0))
-    if not low < high:
-        raise node.misfit("max", f"is {high:g}", f"a number above min, {low:g}")
     scale = (high - low) / np.float32(last - first)
+    if not low < high or not np.isfinite(low / scale) or not np.isfinite(scale):
+        raise node.misfit("max", f"is {high:g}", f"a number above min, {low:g}, and not too near or too far")
     zero = min(max(floor(float(first - low / scale) + 0.5), first), last)
     least, most = np.float32(first - zero) * scale, np.float32(last - zero) * scale
     inverse = float(np.float32(1) / scale)

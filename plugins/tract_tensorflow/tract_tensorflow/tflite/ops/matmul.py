@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from tract_core.data import DatumType
 from tract_core.dims import product, same_dim
 from tract_core.errors import FactError, Unsupported
-from tract_core.model.axes import AxesMapping
+from tract_core.model.axes import AxesMapping, letters
 from tract_core.ops.einsum import EinSum, accumulator, wire_matmul
 from tract_core.ops.wired import Wired
 from tract_core.ops.wiring_dyn import wire_dyn_reshape
@@ -25,8 +27,8 @@ def fully_connected(node: TfliteNode, wire: Wiring) -> Wired:
     """Data (..., inputs) times weights (outputs, inputs), and a bias"""
     require_plain_weights(node)
     x, bias = rows_of(wire.tensor(0), wire.tensor(1)), wire.optional_tensor(2)
-    letters = "abcdefgh"[: x.rank - 1]
-    axes = AxesMapping((f"{letters}k", "nk"), (f"{letters}n",))
+    outer = "".join(islice((name for name in letters() if name not in "kn"), x.rank - 1))
+    axes = AxesMapping((f"{outer}k", "nk"), (f"{outer}n",))
     found = _by_rows(wire, x, wire.tensor(1), axes)
     result = activated(found if bias is None else found + bias, node)
     return result if node.flag("keep_num_dims") else as_matrix(result)

@@ -33,6 +33,9 @@ ROWS = Rows()
 
 _AXES: Final = (1, 2)
 
+_LONGEST: Final = 1 << 20
+"""Elements of an axis, up to which neighbours are those that f32 finds; beyond, exact arithmetic finds all of them."""
+
 
 @tflite_op(ROWS, "RESIZE_BILINEAR")
 def resize_bilinear(node: TfliteNode, wire: Wiring) -> OutletId:
@@ -90,7 +93,7 @@ def _other_places(size: Dim, wanted: Dim, sampling: Sampling) -> Array | None:
     """The nearest elements where f32 finds others than exact arithmetic does; ``None`` where it does not."""
     if sampling.interpolator is not Interpolator.NEAREST or is_symbolic(size) or is_symbolic(wanted):
         return None
-    if not int(size) or not int(wanted):
+    if not int(size) or not int(wanted) or max(int(size), int(wanted)) > _LONGEST:
         return None
     found = nearest_places(int(size), int(wanted), sampling.coordinates)
     exact = reference(Resize((0,), Sizes((wanted,)), sampling), np.arange(int(size)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tract_core.errors import CorruptModel, Unsupported
-from tract_core.model.axes import AxesMapping
+from tract_core.model.axes import AxesMapping, letters
 from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.einsum import EinSum, accumulator
 from tract_core.ops.pool_spec import DataFormat, Explicit, PoolSpec
@@ -32,12 +32,12 @@ def dot_general(node: TfliteNode, wire: Wiring) -> Wired:
     summed = [node.axes(f"{side}_contracting_dimensions", x.rank, ()) for side, x in (("lhs", a), ("rhs", b))]
     if len(batches[0]) != len(batches[1]) or len(summed[0]) != len(summed[1]):
         raise CorruptModel(f"STABLEHLO_DOT_GENERAL pairs axes {batches} and {summed} of {a.fact} and {b.fact}")
-    letters = iter("abcdefghijklmnopqrstuvwxyz")
-    pairs = [next(letters) for _ in (*batches[0], *summed[0])]
+    names_of_axes = iter(letters())
+    pairs = [next(names_of_axes) for _ in (*batches[0], *summed[0])]
     names: list[list[str]] = []
     for x, *axes in ((a, batches[0], summed[0]), (b, batches[1], summed[1])):
         named = dict(zip((*axes[0], *axes[1]), pairs, strict=True))
-        names.append([named.get(axis) or next(letters) for axis in range(x.rank)])
+        names.append([named.get(axis) or next(names_of_axes) for axis in range(x.rank)])
     first = pairs[: len(batches[0])]
     output = [*first, *(name for own in names for name in own if name not in pairs)]
     kind = node.output().kind or a.dtype
