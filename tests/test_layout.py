@@ -40,7 +40,7 @@ MANY_MODULES = {
     *("tract_core/ops", "tract_core/testing/cases", "plugins/tract_cpu/tract_cpu/lower"),
     *(f"plugins/tract_{name}/tract_{name}/ops" for name in ("nnef", "onnx", "torch")),
     "plugins/tract_onnx/tract_onnx/writing/ops",
-    "plugins/tract_tensorflow/tract_tensorflow/graphdef/ops",
+    *(f"plugins/tract_tensorflow/tract_tensorflow/{kind}/ops" for kind in ("graphdef", "tflite")),
 }
 """Folders with a module for each operator family."""
 
