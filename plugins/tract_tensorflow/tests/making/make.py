@@ -1,6 +1,6 @@
 """Makes ``tflite_cases/FAMILY.npz``: files of TFLite of one operator, and what LiteRT computes with them.
 
-    python -m venv .venv-litert; .venv-litert/bin/pip install -r plugins/tract_tensorflow/tests/making/requirements.txt
+    make .venv-litert/.installed
     .venv-litert/bin/python plugins/tract_tensorflow/tests/making/make.py [FAMILY ...]
 
 Each module beside this one with a function ``cases`` is a family. It yields ``(name, content, inputs)``, and for what

@@ -25,6 +25,8 @@ def dense(table: Table, content: Array, kind: DatumType, shape: tuple[int, ...],
     blocks: list[int] = table.numbers("block_map").tolist()
     levels: list[Table] = list(table.tables("dim_metadata"))
     rank = len(shape)
+    if not rank:
+        raise CorruptModel("a sparse tensor has no axes")
     if sorted(order) != list(range(len(levels))) or len(levels) != rank + len(blocks):
         raise CorruptModel(f"a sparse tensor of {rank} axes and {len(blocks)} blocks is walked along {order}")
     if any(not 0 <= axis < rank for axis in blocks) or len(set(blocks)) < len(blocks):
