@@ -187,6 +187,8 @@ def _range_length(model: TypedModel, inputs: Sequence[OutletId]) -> Dim | None:
     from tract_core.ops.range import count_steps
 
     facts = [model.outlet_fact(outlet) for outlet in inputs]
+    if any(fact.datum_type.is_complex() for fact in facts):
+        return None  # the operator refuses them
     values = [fact.constant for fact in facts]
     if all(value is not None and value.size == 1 for value in values):
         return count_steps(*(value for value in values if value is not None))

@@ -282,13 +282,13 @@ def zero_point_behind_product(model: TypedModel, node: TypedNode, op: EinSum) ->
 
 
 def _distance(model: TypedModel, outlet: OutletId) -> tuple[OutletId, OutletId] | None:
-    """Small integers and the one zero point from which a tensor is their distance, if it is that."""
+    """Small integers and the one zero point from which a tensor is their distance, if it is that, in 32 bits."""
     far = produced_by(model, outlet, Sub)
     wide = produced_by(model, far.inputs[0], Cast) if far is not None else None
     if far is None or wide is None or not all(map(is_one, model.outlet_fact(far.inputs[1]).shape)):
         return None
-    narrow = model.outlet_fact(wide.inputs[0])
-    fits = narrow.datum_type in NARROW and narrow.shape == model.outlet_fact(outlet).shape
+    narrow, found = model.outlet_fact(wide.inputs[0]), model.outlet_fact(outlet)
+    fits = narrow.datum_type in NARROW and narrow.shape == found.shape and found.datum_type is DatumType.I32
     return (wide.inputs[0], far.inputs[1]) if fits else None
 
 
