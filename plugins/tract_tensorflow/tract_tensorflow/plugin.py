@@ -69,9 +69,11 @@ _QUANTIZED: Final = (
     "pool",
     "product",
     "quantize",
+    "recurrent",
     "reduce",
     "resize",
     "softmax",
+    "svdf",
 )
 """Modules of `tract_tensorflow.tflite.quantized`, one per family."""
 

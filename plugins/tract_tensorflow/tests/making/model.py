@@ -67,6 +67,7 @@ class Op:
     table: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     custom: bytes = b""
+    intermediates: list[int] = field(default_factory=list)
     version: int = 1
 
 
@@ -142,6 +143,8 @@ def _operator(op: Op, codes: dict[str, int], listed: list[Any]) -> Any:
             setattr(options, name, value)
         setattr(made, f"{union[0].lower()}{union[1:]}Type", getattr(getattr(schema, union), op.table))
         setattr(made, f"{union[0].lower()}{union[1:]}", options)
+    if op.intermediates:
+        made.intermediates = op.intermediates
     if op.custom:
         made.customOptions = np.frombuffer(op.custom, np.uint8)
     return made

@@ -205,6 +205,7 @@ class GraphReader:
             options=options,
             custom=table.numbers("custom_options"),
             file=self._file,
+            intermediates=tuple(self._tensor(index) for index in table.numbers("intermediates").tolist()),
         )
 
     def _op(self, node: TfliteNode, slots: tuple[int | None, ...], names: tuple[str, ...]) -> InferenceOp:

@@ -38,7 +38,8 @@ class TfliteNode(Attributes):
 
     ``op_type``: its name, as in `options.OPERATORS`, or ``custom/NAME``. ``inputs``: its tensors, ``None`` for one left
     out; ``outputs``: likewise. ``options``: what it says, ``None`` where it says nothing: then everything asked for is
-    its default. ``custom``: the bytes that a custom operator says.
+    its default. ``custom``: the bytes that a custom operator says. ``intermediates``: tensors of which only the scales
+    count, those of what its kernel computes on the way.
     """
 
     word: ClassVar[str] = "option"
@@ -49,6 +50,7 @@ class TfliteNode(Attributes):
     options: Table | None
     custom: Array
     file: TfliteFile
+    intermediates: tuple[TfliteTensor, ...] = ()
 
     __eq__ = object.__eq__  # a node is itself alone
     __hash__ = object.__hash__

@@ -87,10 +87,10 @@ def max_pool(node: TfliteNode, wire: Wiring) -> list[Wired]:
     row = row - x.operand(starts[0].reshape(1, -1, 1, 1))
     column = column - x.operand(starts[1].reshape(1, 1, -1, 1))
     words = ENUMERATIONS["fused_activation_function"]
-    fused = np.frombuffer(node.custom.tobytes(), "<i4")[5:6].tolist() or [0]
-    word = words[fused[0]] if 0 <= fused[0] < len(words) else ""
+    fused = int.from_bytes(node.custom.tobytes()[20:24], "little")
+    word = words[fused] if fused < len(words) else str(fused)
     if word not in ACTIVATIONS:
-        raise Unsupported(f"{word or fused[0]}, fused into {node.op_type}")
+        raise Unsupported(f"{word}, fused into {node.op_type}")
     return [ACTIVATIONS[word](largest), (row * width + column).cast(DatumType.F32) + 0.1]
 
 
