@@ -9,8 +9,7 @@ import random
 import struct
 from dataclasses import dataclass, field
 
-from mutations import FLOATS, INTEGERS
-from mutations import bytes_changed
+from mutations import FLOATS, INTEGERS, bytes_changed
 from tract_tensorflow.tflite.options import MORE_OPTION_TABLES, OPERATORS, OPTION_TABLES
 from tract_tensorflow.tflite.schema import QUANTIZATION_DETAILS, SPARSE_INDICES, TABLES
 

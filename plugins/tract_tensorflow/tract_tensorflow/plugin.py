@@ -29,6 +29,7 @@ _TFLITE: Final = (
     "fft",
     "fill",
     "gather",
+    "hashtable",
     "iff",
     "lookup",
     "matmul",

@@ -16,7 +16,7 @@ import tract_core as tract
 pytestmark = pytest.mark.shipped
 
 NEAR: Final = 1e-4
-"""How far outputs may be from LiteRT's, as a part of the largest: weights are halves there, sums are in another order."""
+"""How far outputs may be from LiteRT's, as a part of the largest: weights are halves, sums are in another order."""
 
 FARTHER: Final = {"pose_landmark_heavy": 5e-4, "pose_landmark_lite": 5e-4}
 """Deep networks, one of whose outputs differs by 1e-4 between LiteRT's own kernels as well."""

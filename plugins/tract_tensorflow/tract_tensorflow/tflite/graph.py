@@ -141,18 +141,23 @@ class GraphReader:
             if node.op_type in _ABOUT_VARIABLES:
                 _ABOUT_VARIABLES[node.op_type](self, node)
                 return
-            read = [tensor for tensor in node.inputs if tensor is not None and not tensor.is_variable]
+            read = [tensor for tensor in node.inputs if tensor is not None and self._is_read(tensor)]
             inputs = [self._outlet(tensor, "it") for tensor in read]
+            inputs += self._tables(node)
         except TractError as error:
             raise error.at(where) from None
         numbers = iter(range(len(inputs)))
-        slots = tuple(None if tensor is None or tensor.is_variable else next(numbers) for tensor in node.inputs)
+        slots = *(None if one is None or not self._is_read(one) else next(numbers) for one in node.inputs), *numbers
         facts = [InferenceFact()] * len(names)
         added = self._model.add_node(names[0] if names else where, self._op(node, slots, names), facts, inputs)
         for outlet, tensor, name in zip(added.outlets(), node.outputs, names, strict=True):
             self._outlets[tensor.index] = outlet
             if name != added.name:
                 self._model.set_label(outlet, name)
+
+    def _is_read(self, tensor: TfliteTensor) -> bool:
+        """Whether it has elements when the operator runs: states are the operator's own, handles are none."""
+        return not tensor.is_variable and tensor.index not in self._handles
 
     def _check_outputs(self, node: TfliteNode) -> None:
         for tensor in node.outputs:
@@ -174,7 +179,23 @@ class GraphReader:
             GraphReader(self._file.inside(index), self._model, variables, prefix=f"graph{index}.").add_nodes()
 
     def _var_handle(self, node: TfliteNode) -> None:
-        self._handles[node.output().index] = node.text_of("shared_name")
+        self._handles[node.output().index] = f"variable {node.text_of('shared_name')}"
+
+    def _hashtable(self, node: TfliteNode) -> None:
+        self._handles[node.output().index] = f"table {node.integer('table_id', 0)}"
+
+    def _hashtable_import(self, node: TfliteNode) -> None:
+        variables, name = self._known_variables(), self._variable(node)
+        if f"{name}.keys" not in variables.held:  # a table is filled once
+            variables.held |= {f"{name}.keys": self._outlet(node.input(1), "it")}
+            variables.held |= {f"{name}.values": self._outlet(node.input(2), "it")}
+
+    def _tables(self, node: TfliteNode) -> list[OutletId]:
+        """The keys and the values of the table that an operator asks; nothing for another operator."""
+        if node.op_type not in _ASK_TABLES:
+            return []
+        variables, name = self._known_variables(), self._variable(node)
+        return [variables.value(f"{name}.{part}") for part in ("keys", "values")]
 
     def _read_variable(self, node: TfliteNode) -> None:
         self._outlets[node.output().index] = self._known_variables().value(self._variable(node))
@@ -238,7 +259,7 @@ class KeepingGraph(InferenceOp):
         count = len(reader.inputs)
         reader.add_inputs(facts[:count])
         for variable, fact in zip(self.variables, facts[count:], strict=True):
-            variables.held[variable] = untyped.add_source(f"variable {variable}", fact)
+            variables.held[variable] = untyped.add_source(variable, fact)
         variables.called = set(range(len(self.file.graphs)))
         reader.add_nodes()
         results = reader.results()
@@ -258,9 +279,14 @@ def fact_of(tensor: TfliteTensor) -> InferenceFact:
 
 
 _ABOUT_VARIABLES: Final[Mapping[str, Callable[[GraphReader, TfliteNode], None]]] = {
+    "HASHTABLE": GraphReader._hashtable,  # pyright: ignore[reportPrivateUsage]: as below
+    "HASHTABLE_IMPORT": GraphReader._hashtable_import,  # pyright: ignore[reportPrivateUsage]: as below
     "CALL_ONCE": GraphReader._call_once,  # pyright: ignore[reportPrivateUsage]: a table of methods
     "VAR_HANDLE": GraphReader._var_handle,  # pyright: ignore[reportPrivateUsage]: as above
     "READ_VARIABLE": GraphReader._read_variable,  # pyright: ignore[reportPrivateUsage]: as above
     "ASSIGN_VARIABLE": GraphReader._assign_variable,  # pyright: ignore[reportPrivateUsage]: as above
 }
-"""What becomes no node: a variable is whatever was assigned to it last."""
+"""What becomes no node: a variable is whatever was assigned to it last, a table what it was filled with."""
+
+_ASK_TABLES: Final = frozenset({"HASHTABLE_FIND", "HASHTABLE_SIZE"})
+"""Operators that are given the keys and the values of their table behind their inputs."""

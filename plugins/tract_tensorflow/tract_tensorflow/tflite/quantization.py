@@ -33,8 +33,11 @@ class Quantization:
 
     @property
     def scale(self) -> float:
-        """The one scale. Raises Unsupported when there are several."""
-        return float(self._one(self.scales, "scales"))
+        """The one scale. Raises Unsupported when there are several, CorruptModel when it is 0."""
+        found = float(self._one(self.scales, "scales"))
+        if not found:
+            raise CorruptModel("the scale of a tensor is 0")
+        return found
 
     @property
     def zero(self) -> int:

@@ -9,8 +9,8 @@ from tract_core.model.graph import OutletId
 class Variables:
     """What variables hold at one place of a graph.
 
-    ``held``: by name, where that is in the model; ``assigned``: those that the graph assigned, in order; ``called``:
-    the graphs that were called once.
+    ``held``: by name, where that is in the model; the keys and the values of tables as well. ``assigned``: those that
+    the graph assigned, in order. ``called``: the graphs that were called once.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Variables:
     def value(self, name: str) -> OutletId:
         """What a variable holds. Raises CorruptModel where nothing was assigned to it."""
         if name not in self.held:
-            raise CorruptModel(f"variable {name[:200]!r} is read before anything is assigned to it")
+            raise CorruptModel(f"{name[:200]!r} is read before anything is assigned to it")
         return self.held[name]
 
     def assign(self, name: str, value: OutletId) -> None:
