@@ -19,7 +19,7 @@ from tract_tensorflow.tflite.wiring import Wiring
 
 
 @frozen
-class Scales:
+class RowScales:
     """Of weights in bytes: ``values`` [rows], in f32. ``is_asymmetric``: whether data have a zero point too."""
 
     values: Array
@@ -29,7 +29,7 @@ class Scales:
     __hash__ = object.__hash__
 
 
-def weights_of(wire: Wiring, slots: list[int], *, is_asymmetric: bool) -> tuple[Wired, Scales | None]:
+def weights_of(wire: Wiring, slots: list[int], *, is_asymmetric: bool) -> tuple[Wired, RowScales | None]:
     """Weights [rows, inputs], those of several tensors below one another; in floats, or i8 with their scales."""
     tensors = [wire.tensor(slot) for slot in slots]
     for one in tensors:
@@ -45,7 +45,7 @@ def weights_of(wire: Wiring, slots: list[int], *, is_asymmetric: bool) -> tuple[
         for slot, one in zip(slots, tensors, strict=True)
     ]
     plain = [_as_i8(wire, one) for one in tensors]
-    return _below_another(plain), Scales(np.concatenate(scales).astype(np.float32), is_asymmetric)
+    return _below_another(plain), RowScales(np.concatenate(scales).astype(np.float32), is_asymmetric)
 
 
 def _as_i8(wire: Wiring, one: Wired) -> Wired:
@@ -63,7 +63,7 @@ def dequantised(wire: Wiring, slot: int) -> Wired:
     return x if x.dtype.is_float() else x.cast(DatumType.F32) * np.float32(wire.node.quantization(slot).scale).item()
 
 
-def product(x: Wired, weights: Wired, scales: Scales | None) -> Wired:
+def product(x: Wired, weights: Wired, scales: RowScales | None) -> Wired:
     """``x`` [..., inputs] times ``weights`` [rows, inputs]."""
     before = "xyz"[: x.rank - 1]
     axes = AxesMapping.parse(f"{before}i,gi->{before}g")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tract_core.errors import CorruptModel, LimitExceeded
 from tract_core.plugins.keys import Array
@@ -35,22 +35,34 @@ _CODES: Final = {
 
 def read_map(content: Array) -> Mapping[str, Value]:
     """The map that some bytes are; an empty one for no bytes. Raises ModelError."""
-    raw = content.tobytes()
-    if not raw:
+    if not content.size:
         return {}
-    if len(raw) < 3:
-        raise CorruptModel(f"the options of a custom operator have {len(raw)} bytes, at least 3 are wanted")
-    found = _Reader(raw).value(len(raw) - 2 - raw[-1], raw[-1], raw[-2], 0)
+    found = _root(content.tobytes())
     if not isinstance(found, dict):
         raise CorruptModel(f"the options of a custom operator are {type(found).__name__}, wanted a map")
     return found  # pyright: ignore[reportUnknownVariableType]: `_Reader` makes maps with texts as keys
 
 
-class _Reader:
-    """``raw``: all of it. Values are counted, as parts may overlap."""
+def read_texts(content: Array) -> list[bytes]:
+    """The list of texts that some bytes are, each as its bytes. Raises ModelError."""
+    found = _root(content.tobytes(), as_bytes=True)
+    if not isinstance(found, list) or not all(isinstance(one, bytes) for one in cast("list[object]", found)):
+        raise CorruptModel("the options of a custom operator are no list of texts")
+    return cast("list[bytes]", found)
 
-    def __init__(self, raw: bytes) -> None:
+
+def _root(raw: bytes, *, as_bytes: bool = False) -> Value:
+    if len(raw) < 3:
+        raise CorruptModel(f"the options of a custom operator have {len(raw)} bytes, at least 3 are wanted")
+    return _Reader(raw, as_bytes=as_bytes).value(len(raw) - 2 - raw[-1], raw[-1], raw[-2], 0)
+
+
+class _Reader:
+    """``raw``: all of it. Values are counted, as parts may overlap. ``as_bytes``: texts are given as they lie there."""
+
+    def __init__(self, raw: bytes, *, as_bytes: bool = False) -> None:
         self._raw = raw
+        self._as_bytes = as_bytes
         self._left = _MAX_VALUES
 
     def value(self, at: int, width: int, packed: int, depth: int) -> Value:
@@ -109,8 +121,9 @@ class _Reader:
             raise CorruptModel("the name of an option of a custom operator does not end")
         return self._raw[at:end].decode(errors="backslashreplace")
 
-    def _text(self, at: int, width: int, kind: int, depth: int) -> str:
-        return self._blob(at, width, kind, depth).decode(errors="backslashreplace")
+    def _text(self, at: int, width: int, kind: int, depth: int) -> str | bytes:
+        found = self._blob(at, width, kind, depth)
+        return found if self._as_bytes else found.decode(errors="backslashreplace")
 
     def _blob(self, at: int, width: int, kind: int, depth: int) -> bytes:
         return self._part(at, self._count(at, width))

@@ -15,6 +15,7 @@ from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor, read_tensor
 from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.flex import flex_row
 from tract_tensorflow.tflite.kept import wire_turn
 from tract_tensorflow.tflite.names import unique_names
 from tract_tensorflow.tflite.node import TfliteNode
@@ -231,6 +232,7 @@ class GraphReader:
 
     def _op(self, node: TfliteNode, slots: tuple[int | None, ...], names: tuple[str, ...]) -> InferenceOp:
         function = self._file.operators.find(f"{QUANTIZED}{node.op_type}" if node.is_quantized else node.op_type)
+        function = function or flex_row(node, self._model.registry)
         if function is not None:
             return TfliteOp(node, function, slots, names)
         kind = node.op_type.removeprefix(CUSTOM)
@@ -276,6 +278,37 @@ _CUSTOM_HINT: Final = "a plugin can bring it, as a row 'custom/NAME' of the tabl
 def fact_of(tensor: TfliteTensor) -> InferenceFact:
     """What the file says of an input. Raises Unsupported for one that is no tensor of elements."""
     return InferenceFact(tensor.kind, tensor.shape)
+
+
+@frozen
+class KeepingGraph(InferenceOp):
+    """A graph that assigns variables. Inputs: its own, and what its variables hold at first, by their names."""
+
+    file: TfliteFile
+    variables: tuple[str, ...]
+
+    __eq__ = object.__eq__  # a file is itself alone
+    __hash__ = object.__hash__
+
+    def wire(self, model: TypedModel, name: str, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
+        """A loop of one iteration, which keeps what was assigned. Raises TractError."""
+        untyped = InferenceModel(model.symbols, model.registry)
+        untyped.limits = model.limits
+        variables = Variables()
+        reader = GraphReader(self.file, untyped, variables)
+        facts = [InferenceFact.from_typed(model.outlet_fact(outlet).without_value()) for outlet in inputs]
+        count = len(reader.inputs)
+        reader.add_inputs(facts[:count])
+        for variable, fact in zip(self.variables, facts[count:], strict=True):
+            variables.held[variable] = untyped.add_source(variable, fact)
+        variables.called = set(range(len(self.file.graphs)))
+        reader.add_nodes()
+        results = reader.results()
+        kept = [variable for variable in self.variables if variable in variables.assigned]
+        untyped.set_outputs([*results, *(variables.held[variable] for variable in kept)])
+        body = into_body(untyped, model, f"node {name[:200]!r}")
+        states = [count + self.variables.index(variable) for variable in kept]
+        return wire_turn(model, name, body, inputs, states)
 
 
 _ABOUT_VARIABLES: Final[Mapping[str, Callable[[GraphReader, TfliteNode], None]]] = {

@@ -10,7 +10,7 @@ from tract_core.frozen import frozen
 from tract_core.ops.recurrent import LstmEpilogue
 from tract_core.ops.wired import Wired
 from tract_tensorflow.tflite.activation import activated
-from tract_tensorflow.tflite.dynamic import Scales, dequantised, product, weights_of
+from tract_tensorflow.tflite.dynamic import RowScales, dequantised, product, weights_of
 from tract_tensorflow.tflite.kept import nothing_yet, over_time
 from tract_tensorflow.tflite.wiring import Wiring
 
@@ -40,7 +40,7 @@ class _Lstm:
     slots: LstmSlots
     gates: tuple[str, ...]
     held: dict[str, Wired]
-    scales: dict[str, Scales | None]
+    scales: dict[str, RowScales | None]
     size: int
 
     __eq__ = object.__eq__  # it is itself alone
@@ -103,7 +103,7 @@ def _read(wire: Wiring, slots: LstmSlots) -> _Lstm:
     return _Lstm(wire, slots, gates, held, all_scales, rows // len(gates))
 
 
-def _weights(wire: Wiring, slots: list[int]) -> tuple[Wired, Scales | None]:
+def _weights(wire: Wiring, slots: list[int]) -> tuple[Wired, RowScales | None]:
     return weights_of(wire, slots, is_asymmetric=wire.node.flag("asymmetric_quantize_inputs"))
 
 
