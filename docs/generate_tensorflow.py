@@ -19,6 +19,8 @@ BEGIN: Final = "<!-- From here on written by docs/generate_tensorflow.py: change
 OF_GRAPHS: Final = {
     "ASSIGN_VARIABLE": "A variable holds X from here on",
     "CALL_ONCE": "A graph that says what variables hold at first",
+    "HASHTABLE": "A table, by its number",
+    "HASHTABLE_IMPORT": "What a table is filled with, before the first run",
     "READ_VARIABLE": "What a variable holds",
     "VAR_HANDLE": "A variable, by its name",
 }

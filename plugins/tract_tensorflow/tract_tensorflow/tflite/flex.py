@@ -34,7 +34,7 @@ def flex_row(node: TfliteNode, registry: Registry | None) -> TfliteFn | None:
         return None
 
     def flex(node: TfliteNode, wire: Wiring) -> Results:
-        from tract_tensorflow.graphdef.wiring import Wiring as GraphWiring
+        from tract_tensorflow.graphdef.wiring import GraphWiring
 
         return function(_graph_node(node, registry), GraphWiring(wire.model, wire.name, wire.slots))
 

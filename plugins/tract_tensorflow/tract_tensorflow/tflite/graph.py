@@ -280,37 +280,6 @@ def fact_of(tensor: TfliteTensor) -> InferenceFact:
     return InferenceFact(tensor.kind, tensor.shape)
 
 
-@frozen
-class KeepingGraph(InferenceOp):
-    """A graph that assigns variables. Inputs: its own, and what its variables hold at first, by their names."""
-
-    file: TfliteFile
-    variables: tuple[str, ...]
-
-    __eq__ = object.__eq__  # a file is itself alone
-    __hash__ = object.__hash__
-
-    def wire(self, model: TypedModel, name: str, inputs: Sequence[OutletId]) -> Sequence[OutletId]:
-        """A loop of one iteration, which keeps what was assigned. Raises TractError."""
-        untyped = InferenceModel(model.symbols, model.registry)
-        untyped.limits = model.limits
-        variables = Variables()
-        reader = GraphReader(self.file, untyped, variables)
-        facts = [InferenceFact.from_typed(model.outlet_fact(outlet).without_value()) for outlet in inputs]
-        count = len(reader.inputs)
-        reader.add_inputs(facts[:count])
-        for variable, fact in zip(self.variables, facts[count:], strict=True):
-            variables.held[variable] = untyped.add_source(variable, fact)
-        variables.called = set(range(len(self.file.graphs)))
-        reader.add_nodes()
-        results = reader.results()
-        kept = [variable for variable in self.variables if variable in variables.assigned]
-        untyped.set_outputs([*results, *(variables.held[variable] for variable in kept)])
-        body = into_body(untyped, model, f"node {name[:200]!r}")
-        states = [count + self.variables.index(variable) for variable in kept]
-        return wire_turn(model, name, body, inputs, states)
-
-
 _ABOUT_VARIABLES: Final[Mapping[str, Callable[[GraphReader, TfliteNode], None]]] = {
     "HASHTABLE": GraphReader._hashtable,  # pyright: ignore[reportPrivateUsage]: as below
     "HASHTABLE_IMPORT": GraphReader._hashtable_import,  # pyright: ignore[reportPrivateUsage]: as below
