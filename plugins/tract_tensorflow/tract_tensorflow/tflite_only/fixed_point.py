@@ -71,10 +71,11 @@ class FixedPointScale(TypedOp):
 
 @frozen
 class FixedPointSteps(TypedOp):
-    """Sums in the steps of an output: x * multiplier * 2**(shift - 31), rounded twice, plus ``zero``, within bounds.
+    """Sums in the steps of an output: scaled and rounded twice, plus ``zero``, within bounds.
 
-    ``low``, ``high``: the bounds, which lie in the type ``to``. Inputs: x, multiplier and shift, all in i32; they have
-    one rank, and stretch. Shifts are from -22 to -1, and no x has more than 29 digits: nothing is cut off on the way.
+    That is x * multiplier * 2**(shift - 31) first. ``low``, ``high``: the bounds, which lie in the type ``to``. Inputs:
+    x, multiplier and shift, all in i32; they have one rank, and stretch. Shifts are from -22 to -1, and no x has more
+    than 29 digits: nothing is cut off on the way.
     """
 
     by_element: ClassVar[bool] = True
