@@ -59,7 +59,7 @@ def test_refused(label: str) -> None:
     with np.load(Path(__file__).parent / "tflite_refused.npz") as files:
         content = files[label].tobytes()
     with pytest.raises(kind, match=re.escape(said)):
-        tract.load_bytes(content).into_model()
+        tract.load_bytes(content)
 
 
 def test_all_are_looked_at() -> None:
