@@ -186,6 +186,10 @@ def tract_formats() -> Sequence[Format]:
             (".pb",),
             "tract_tensorflow.graphdef.loader:TensorflowLoader",
             "SavedModels and frozen graphs of TensorFlow",
+            {
+                "signature": Option("Take the graph of this signature.", str, "NAME"),
+                "outputs": Option("The tensors that are wanted, with commas between them.", str, "NAMES"),
+            },
             entry="saved_model.pb",
             signatures=((0, b"\n"),),
         ),

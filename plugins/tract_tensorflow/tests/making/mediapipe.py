@@ -42,7 +42,7 @@ def cases(draw: np.random.Generator) -> Iterator[Case]:
         yield matrix(draw, target)
 
 
-def made(name: str, op: str, given: list[Any], constants: list[Any], results: list[Any], custom: bytes) -> Case:  # noqa: PLR0917 - a case in a line
+def made(name: str, op: str, given: list[Any], constants: list[Any], results: list[Any], custom: bytes) -> Case:
     EXPECTED[name] = results
     tensors = [*(Tensor(np.shape(one)) for one in given), *map(const, constants)]
     outputs = [*range(len(tensors), len(tensors) + len(results))]
