@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from tract_tensorflow.tflite.file import TfliteFile
-from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.flatbuffer import FlatTable
 from tract_tensorflow.tflite.registry import TFLITE
 
 from tract_core.limits import DEFAULT_LIMITS
@@ -50,12 +50,12 @@ def opened(content: bytes) -> TfliteFile:
     return TfliteFile(content, default_registry()[TFLITE], DEFAULT_LIMITS)
 
 
-def operators(file: TfliteFile, graph: int = 0) -> list[Table]:
+def operators(file: TfliteFile, graph: int = 0) -> list[FlatTable]:
     """The operators of a graph."""
     return list(file.graph(graph).tables("operators"))
 
 
-def patched(content: bytes, table: Table, field: str, value: int) -> bytes:
+def patched(content: bytes, table: FlatTable, field: str, value: int) -> bytes:
     """The same file with another number in a field of 4 bytes, which it has."""
     place = table._place(table.fields[field])  # pyright: ignore[reportPrivateUsage]: where a field lies
     assert place is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from lite_files import content_of, opened, operators, patched
-from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.flatbuffer import FlatTable
 from tract_tensorflow.tflite.options import MORE_OPTION_TABLES, OPTION_TABLES
 
 import tract_core as tract
@@ -12,7 +12,7 @@ from tract_core.errors import CorruptModel, LimitExceeded
 from tract_core.limits import LoadLimits
 
 
-def options(content: bytes, graph: int, operator: int) -> Table:
+def options(content: bytes, graph: int, operator: int) -> FlatTable:
     table = operators(opened(content), graph)[operator]
     found = table.union("builtin_options", OPTION_TABLES) or table.union("builtin_options2", MORE_OPTION_TABLES)
     assert found is not None

@@ -17,7 +17,7 @@ from tract_core.limits import LoadLimits
 from tract_core.ops.rounding import limits as ends_of
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Table
-from tract_tensorflow.tflite import flatbuffer
+from tract_tensorflow.tflite.flatbuffer import Flatbuffer, FlatTable
 from tract_tensorflow.tflite.options import CUSTOM, OPERATORS
 from tract_tensorflow.tflite.quantization import Quantization, read_quantization
 from tract_tensorflow.tflite.schema import TENSOR_TYPES
@@ -73,8 +73,10 @@ def type_name(number: int) -> str:
 class TfliteTensor:
     """What a graph says of one tensor.
 
-    ``type_name``: its element type, as TFLite calls it. ``shape``: its sizes, ``None`` for one that is not known.
-    ``has_rank``: whether the file says that it has so many axes. ``buffer``: the number of its content; 0 for none.
+    ``index``: its number in the graph. ``name``: as the file has it. ``type_name``: its element type, in TFLite.
+    ``shape``: its sizes, ``None`` for one that is not known; ``has_rank``: whether the file says that it has so many
+    axes. ``buffer``: the number of its content; 0 for none. ``is_variable``: whether it is kept from run to run.
+    ``quantization``: what its integers stand for. ``sparsity``: how its content leaves zeros out.
     """
 
     index: int
@@ -85,7 +87,7 @@ class TfliteTensor:
     buffer: int
     is_variable: bool
     quantization: Quantization | None
-    sparsity: flatbuffer.Table | None
+    sparsity: FlatTable | None
 
     __eq__ = object.__eq__  # a tensor is itself alone
     __hash__ = object.__hash__
@@ -119,7 +121,7 @@ class TfliteFile:
         self.limits = limits
         self.operators = operators
         self.problems = problems
-        self.flatbuffer = flatbuffer.Flatbuffer(content)
+        self.flatbuffer = Flatbuffer(content)
         self.model = self.flatbuffer.root("Model")
         version = self.model.integer("version")
         if version != 3:
@@ -138,7 +140,7 @@ class TfliteFile:
             raise error
         self.problems.append(error)
 
-    def graph(self, index: int) -> flatbuffer.Table:
+    def graph(self, index: int) -> FlatTable:
         """A graph by its number. Raises CorruptModel."""
         if not 0 <= index < len(self.graphs):
             raise CorruptModel(f"graph {index} is asked for, the file has {len(self.graphs)}")
@@ -200,7 +202,7 @@ class TfliteFile:
         return from_bytes(kind, shape, content, 0, wanted)
 
 
-def _operator_name(code: flatbuffer.Table) -> str:
+def _operator_name(code: FlatTable) -> str:
     """What an operator is called. Numbers above 127 are in a field of their own."""
     number = max(code.integer("deprecated_builtin_code"), code.integer("builtin_code"))
     if not 0 <= number < len(OPERATORS):
@@ -208,7 +210,7 @@ def _operator_name(code: flatbuffer.Table) -> str:
     return CUSTOM + code.text("custom_code") if OPERATORS[number] == "CUSTOM" else OPERATORS[number]
 
 
-def read_tensor(index: int, table: flatbuffer.Table, limits: LoadLimits) -> TfliteTensor:
+def read_tensor(index: int, table: FlatTable, limits: LoadLimits) -> TfliteTensor:
     """A tensor of a graph. Raises ModelError."""
     name = table.text("name")
     try:

@@ -35,7 +35,11 @@ _AGAIN: Final = 64
 
 @frozen
 class Field:
-    """A field of a table. ``kind``: as `schema` writes it, without brackets; ``default``: of a number."""
+    """A field of a table.
+
+    ``slot``: its number in the table. ``kind``: as `schema` writes it, without brackets; ``many``: whether it is a list
+    of these. ``default``: of a number.
+    """
 
     slot: int
     kind: str
@@ -62,9 +66,9 @@ class Flatbuffer:
         self._content = memoryview(content)
         self._left = _AGAIN * len(self._content) + (1 << 16)
 
-    def root(self, table: str) -> Table:
+    def root(self, table: str) -> FlatTable:
         """The table that the file is. Raises CorruptModel."""
-        return Table(self, table, self.follow(0))
+        return FlatTable(self, table, self.follow(0))
 
     def unpack(self, form: Struct, at: int) -> int:
         """A number at a place. Raises CorruptModel outside the file."""
@@ -107,7 +111,7 @@ class Flatbuffer:
         return bytes(self._content[start : start + count]).decode(errors="backslashreplace")
 
 
-class Table:
+class FlatTable:
     """A table of a file, whose fields are read when they are asked for. ``name``: its kind, as in `schema`.
 
     What is asked for is a field of that kind: another name is a mistake of who asks, a KeyError.
@@ -155,13 +159,13 @@ class Table:
         """Whether the file has the field."""
         return self._place(self.fields[name]) is not None
 
-    def table(self, name: str) -> Table | None:
+    def table(self, name: str) -> FlatTable | None:
         """Another table, where the file has it."""
         field = self.fields[name]
         place = self._place(field)
-        return None if place is None else Table(self._file, field.kind, self._file.follow(place))
+        return None if place is None else FlatTable(self._file, field.kind, self._file.follow(place))
 
-    def union(self, name: str, kinds: Sequence[str]) -> Table | None:
+    def union(self, name: str, kinds: Sequence[str]) -> FlatTable | None:
         """A table of one of several kinds; ``kinds``: their names by the number that the field ``NAME_type`` says.
 
         Raises CorruptModel for a number that is none of these.
@@ -171,13 +175,13 @@ class Table:
             raise CorruptModel(f"{name} of {self.name} is of kind {kind}, kinds up to {len(kinds) - 1} are known")
         if not kind or place is None:
             return None
-        return Table(self._file, kinds[kind], self._file.follow(place))
+        return FlatTable(self._file, kinds[kind], self._file.follow(place))
 
-    def tables(self, name: str) -> Iterator[Table]:
+    def tables(self, name: str) -> Iterator[FlatTable]:
         """A list of tables."""
         field = self.fields[name]
         for place in self._pointers(field):
-            yield Table(self._file, field.kind, self._file.follow(place))
+            yield FlatTable(self._file, field.kind, self._file.follow(place))
 
     def texts(self, name: str) -> Iterator[str]:
         """A list of texts."""

@@ -14,7 +14,7 @@ from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor, read_tensor
-from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.flatbuffer import FlatTable
 from tract_tensorflow.tflite.flex import flex_row
 from tract_tensorflow.tflite.kept import wire_turn
 from tract_tensorflow.tflite.names import unique_names
@@ -92,7 +92,7 @@ class GraphReader:
             self._outlets[index] = self._model.add_source(self._names[index], fact)
         return [self._outlets[index] for index in self.inputs]
 
-    def _add_keeping(self, operators: Sequence[Table]) -> None:
+    def _add_keeping(self, operators: Sequence[FlatTable]) -> None:
         """The whole graph as one node: what its variables hold goes on from run to run."""
         inputs = self.add_inputs(None)
         for table in operators:
@@ -133,7 +133,7 @@ class GraphReader:
             self._outlets[tensor.index] = found
         return found
 
-    def _add_node(self, position: int, table: Table) -> None:
+    def _add_node(self, position: int, table: FlatTable) -> None:
         node = self._view(table)
         names = tuple(self._names[tensor.index] for tensor in node.outputs)
         where = f"node {(names[0] if names else f'operator {position}')[:200]!r} ({node.op_type[:200]})"
@@ -165,7 +165,7 @@ class GraphReader:
             if tensor.index in self._outlets:
                 raise CorruptModel(f"it computes {self._names[tensor.index][:200]!r}, which is there already")
 
-    def _op_type(self, table: Table) -> str:
+    def _op_type(self, table: FlatTable) -> str:
         code = table.integer("opcode_index")
         if code >= len(self._file.codes):
             raise CorruptModel(f"operator code {code} is asked for, the file has {len(self._file.codes)}")
@@ -215,7 +215,7 @@ class GraphReader:
             raise Unsupported("a variable is read or assigned inside a branch or a loop")
         return self._variables
 
-    def _view(self, table: Table) -> TfliteNode:
+    def _view(self, table: FlatTable) -> TfliteNode:
         options = table.union("builtin_options", OPTION_TABLES)
         if options is None:
             options = table.union("builtin_options2", MORE_OPTION_TABLES)

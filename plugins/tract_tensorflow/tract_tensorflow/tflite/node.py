@@ -24,7 +24,7 @@ from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_core.texts import printable
 from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor, element_type
-from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.flatbuffer import FlatTable
 from tract_tensorflow.tflite.flexbuffer import read_map
 from tract_tensorflow.tflite.options import ENUMERATIONS
 from tract_tensorflow.tflite.quantization import Quantization
@@ -47,7 +47,7 @@ class TfliteNode(Attributes):
     op_type: str
     inputs: tuple[TfliteTensor | None, ...]
     outputs: tuple[TfliteTensor, ...]
-    options: Table | None
+    options: FlatTable | None
     custom: Array
     file: TfliteFile
     intermediates: tuple[TfliteTensor, ...] = ()
@@ -130,7 +130,7 @@ class TfliteNode(Attributes):
         return self.choice("fused_activation_function", ENUMERATIONS["fused_activation_function"], "NONE")
 
 
-def _word(options: Table, name: str) -> str:
+def _word(options: FlatTable, name: str) -> str:
     """The word that a number stands for. Raises CorruptModel."""
     words, number = ENUMERATIONS.get(name), options.integer(name)
     if words is None or not 0 <= number < len(words):
@@ -139,11 +139,11 @@ def _word(options: Table, name: str) -> str:
     return words[number]
 
 
-def _list(options: Table, name: str) -> tuple[Any, ...]:
+def _list(options: FlatTable, name: str) -> tuple[Any, ...]:
     return tuple(options.numbers(name).tolist())
 
 
-_READ: Final[Mapping[AttributeKind[Any], Callable[[Table, str], Any]]] = {
+_READ: Final[Mapping[AttributeKind[Any], Callable[[FlatTable, str], Any]]] = {
     INTEGER: lambda options, name: options.integer(name),
     SIZE: lambda options, name: options.integer(name),
     FLAG: lambda options, name: bool(options.number(name)),

@@ -13,7 +13,7 @@ import numpy as np
 from tract_core.errors import CorruptModel, Unsupported
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
-from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.flatbuffer import FlatTable
 from tract_tensorflow.tflite.schema import QUANTIZATION_DETAILS
 
 
@@ -50,7 +50,7 @@ class Quantization:
         return values[0]
 
 
-def read_quantization(table: Table | None) -> Quantization | None:
+def read_quantization(table: FlatTable | None) -> Quantization | None:
     """What a tensor says of its quantisation; ``None`` where it has no scales. Raises ModelError."""
     if table is None:
         return None

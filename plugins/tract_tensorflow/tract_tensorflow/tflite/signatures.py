@@ -12,7 +12,7 @@ from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_core.texts import printable
 from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor
-from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.flatbuffer import FlatTable
 
 
 @frozen
@@ -38,7 +38,7 @@ def signatures_of(file: TfliteFile) -> Sequence[Signature]:
     ]
 
 
-def _tensors(table: Table, field: str) -> Mapping[str, int]:
+def _tensors(table: FlatTable, field: str) -> Mapping[str, int]:
     return {one.text("name"): one.integer("tensor_index") for one in table.tables(field)}
 
 

@@ -15,15 +15,15 @@ from tract_core.data.stored import byte_count, from_bytes
 from tract_core.errors import CorruptModel
 from tract_core.limits import LoadLimits, check_tensor
 from tract_core.plugins.keys import Array
-from tract_tensorflow.tflite.flatbuffer import Table
+from tract_tensorflow.tflite.flatbuffer import FlatTable
 from tract_tensorflow.tflite.schema import SPARSE_INDICES
 
 
-def dense(table: Table, content: Array, kind: DatumType, shape: tuple[int, ...], limits: LoadLimits) -> Array:
+def dense(table: FlatTable, content: Array, kind: DatumType, shape: tuple[int, ...], limits: LoadLimits) -> Array:
     """The whole tensor. Raises CorruptModel when places do not fit the shape, RunError when that is too large."""
     order: list[int] = table.numbers("traversal_order").tolist()
     blocks: list[int] = table.numbers("block_map").tolist()
-    levels: list[Table] = list(table.tables("dim_metadata"))
+    levels: list[FlatTable] = list(table.tables("dim_metadata"))
     rank = len(shape)
     if not rank:
         raise CorruptModel("a sparse tensor has no axes")
@@ -46,7 +46,7 @@ def dense(table: Table, content: Array, kind: DatumType, shape: tuple[int, ...],
     return found
 
 
-def _places(levels: list[Table], order: list[int], shape: tuple[int, ...], blocks: list[int]) -> Array:
+def _places(levels: list[FlatTable], order: list[int], shape: tuple[int, ...], blocks: list[int]) -> Array:
     """For each element that there is, where it is along each axis of the walk."""
     found = np.zeros((1, 0), np.int64)
     most = int(np.prod([max(size, 1) for size in shape], dtype=object))
@@ -71,6 +71,6 @@ def _places(levels: list[Table], order: list[int], shape: tuple[int, ...], block
     return found
 
 
-def _numbers(level: Table, name: str) -> Array:
+def _numbers(level: FlatTable, name: str) -> Array:
     table = level.union(name, SPARSE_INDICES)
     return np.zeros(0, np.int64) if table is None else table.numbers("values").astype(np.int64)

@@ -22,7 +22,7 @@ ROWS = Rows()
 
 @frozen
 class RnnSlots:
-    """Which inputs the weights of the input, those of the state, the bias and more weights, of more input, are."""
+    """Which inputs the weights of the input, recurrent ones, the bias and more weights, of more input, are."""
 
     weights: int
     recurrent: int
