@@ -65,7 +65,10 @@ _EXPORT_WEIGHTS: Final = (
 )
 _MADE_FROM: Final = "take the ONNX file, or the module of PyTorch, that it was made from"
 _TF2ONNX: Final = "convert it to ONNX: python -m tf2onnx.convert"
-_KERAS: Final = "in Python, keras.saving.load_model(path).export('model.onnx', format='onnx') writes an ONNX file"
+_KERAS: Final = (
+    "in Python, keras.saving.load_model(path).export('folder') writes a SavedModel, which tract-tensorflow reads; with "
+    "('model.onnx', format='onnx') it writes an ONNX file"
+)
 _ONNXMLTOOLS: Final = "convert it to ONNX in Python: onnxmltools.convert_{0}(model, initial_types=...)"
 _IMAGE: Final = (
     "an image",
@@ -81,12 +84,9 @@ _FILM: Final = ("a film, or an image or a sound packed as one", _PATH)
 
 _SIZE: Final = rb"[\x80-\xff]{0,4}[\0-\x7f]"
 """A number of bytes, in messages of protobuf."""
-_SAVED_MODEL: Final = ("a SavedModel of TensorFlow", f"{_TF2ONNX} --saved-model FOLDER --output model.onnx")
-_CHECKPOINT: Final = ("a checkpoint of TensorFlow", f"{_TF2ONNX} --checkpoint MODEL.meta --output model.onnx")
-_FROZEN: Final = (
-    "a frozen graph of TensorFlow",
-    f"{_TF2ONNX} --graphdef FILE --inputs x:0 --outputs y:0 --output model.onnx",
-)
+_SAVED_MODEL: Final = ("a SavedModel of TensorFlow", "give its folder, which tract-tensorflow reads")
+_CHECKPOINT: Final = ("a checkpoint of TensorFlow", "it has no graph: give the folder of a SavedModel that has it")
+_FROZEN: Final = ("a frozen graph of TensorFlow", "name it as *.pb, which tract-tensorflow reads")
 _COREML: Final = ("a model of Core ML", _MADE_FROM)
 _OPENVINO: Final = ("a model of OpenVINO", _MADE_FROM)
 _PADDLE: Final = (
@@ -164,7 +164,7 @@ _KNOWN: Final[Sequence[tuple[Any, ...]]] = (
         "a Python pickle, as torch.save and joblib write it",
         "export the model that it holds: torch.onnx.export for PyTorch, skl2onnx.to_onnx for scikit-learn",
     ),
-    (_begins(b"TFL3", at=4), "a TensorFlow Lite model", f"{_TF2ONNX} --tflite model.tflite --output model.onnx"),
+    (_begins(b"TFL3", at=4), "a TensorFlow Lite model", "name it as *.tflite, which tract-tensorflow reads"),
     (_matches(rb".{4}ET\d\d"), "a model of ExecuTorch", _EXPORT_TORCH),
     (_begins(b"\x89HDF\r\n"), "an HDF5 file, as Keras writes it", _KERAS),
     (_begins(b"ORTM", at=4), "a model in the ORT format", "take the ONNX file that it was made from"),

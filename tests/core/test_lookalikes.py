@@ -140,7 +140,6 @@ def test_what_has_no_beginning_of_its_own_is_told_by_its_name(name: str, what: s
 
 
 FOLDERS = {
-    "SavedModel": ["saved_model.pb", "variables", "assets", "fingerprint.pb"],
     "Core ML": ["Manifest.json", "Data"],
     "model of Core ML": ["coremldata.bin", "model.espresso.net"],
     "checkpoint": ["checkpoint", "model-1.index", "model-1.data-00000-of-00001"],
@@ -164,6 +163,13 @@ def test_folders_that_are_models_of_others(what: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"it is .*{what}") as caught:
         tract_core.load(tmp_path)
     assert caught.value.hint == found.advice
+
+
+def test_the_folder_of_a_saved_model_is_known_where_nothing_reads_it() -> None:
+    found = recognise_folder(["saved_model.pb", "variables", "assets", "fingerprint.pb"])
+    assert found is not None
+    assert "SavedModel" in found.what
+    assert "tract-tensorflow" in found.advice
 
 
 def test_folders_of_which_nothing_is_known() -> None:
