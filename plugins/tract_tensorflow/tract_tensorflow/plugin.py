@@ -154,6 +154,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         **dict.fromkeys(("reference", "cost", "axes"), operators),
         "memory": ["tract_tensorflow.tflite_only.detection"],
         "elements": ["tract_tensorflow.llvm.fixed_point"],
+        "onnx_write": ["tract_tensorflow.onnx.fixed_point"],
         "partners": ["tract_tensorflow.litert"],
         "tflite": [
             *(f"tract_tensorflow.tflite.ops.{family}" for family in _TFLITE),

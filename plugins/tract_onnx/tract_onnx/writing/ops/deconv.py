@@ -24,7 +24,7 @@ def deconv(op: Deconv, node: Spelling) -> str | None:
     x = channels_first(node, node.input(0), layout, rank)
     outputs = node.result().shape[layout.c_axis(rank)]
     inputs = node.fact().shape[layout.c_axis(rank)]
-    kernel = outputs_first(node, op.kernel_format)
+    kernel = outputs_first(node, op.kernel_format, node.input(1))
     places = list(range(2, pool.rank + 2))
     if op.group == 1:
         kernel = node.transposed(kernel, [1, 0, *places])

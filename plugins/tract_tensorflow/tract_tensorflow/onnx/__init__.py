@@ -1,0 +1,1 @@
+"""How ONNX spells the operators that only TFLite has."""
