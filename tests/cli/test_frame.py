@@ -247,8 +247,8 @@ def test_a_folder_without_a_model(tract: Call, tmp_path: Path) -> None:
 
 
 def test_a_folder_with_a_model(tract: Call, model: Path) -> None:
-    names = "model.safetensors, graph.nnef, model.gguf, model.safetensors.index.json"
-    names += ", model.crvo, model.nnef.tgz, model.onnx"
+    names = "model.safetensors, graph.nnef, saved_model.pb, model.gguf, model.safetensors.index.json"
+    names += ", model.crvo, model.nnef.tgz, model.onnx, model.tflite, model.pb"
     assert f"none of {names}" in tract(model.parent).output
     model = model.rename(model.with_name("model.onnx"))
     assert tract(model.parent).exit_code == 0
