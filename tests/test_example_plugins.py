@@ -303,10 +303,10 @@ class TestFormat:
         assert "(Smooth): the format has no word for it" in refused
         assert (environment.folder / "kept.lines").read_text() == "as it was"
         for file, arguments, problem in (
-            ("kept.tflite", (), "no installed format writes files named *.tflite; installed: crvo (.crvo), lines"),
+            ("kept.mlir", (), "no installed format writes files named *.mlir; installed: crvo (.crvo), lines"),
             ("kept.onnx", (), "Smooth has no words in version 21 of ONNX's operators"),
             ("x.lines", ("--as", "onnx"), "Smooth has no words in version 21 of ONNX's operators"),
-            ("x.lines", ("--as", "tflite"), "format 'tflite' is not installed"),
+            ("x.lines", ("--as", "caffe"), "format 'caffe' is not installed"),
         ):
             refused = environment.run("-m", "tract_core", model, "save", file, *arguments, status=1).stderr
             assert problem in refused

@@ -22,7 +22,7 @@ import tract_core as tract
 BENCH = Path(peers.__file__).parent
 TESTS = [BENCH.parent / "tests" / "shipped", BENCH.parent / "plugins" / "tract_ray" / "tests"]
 """Of whose modules scripts import some."""
-ELSEWHERE = {"MNN", "_tools", "ray", "torch", "tract", "tract_torch"}
+ELSEWHERE = {"MNN", "_tools", "ai_edge_litert", "ray", "tensorflow", "torch", "tract", "tract_torch"}
 """What peers bring, and what is not installed for tests."""
 
 

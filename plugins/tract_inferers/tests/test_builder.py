@@ -56,8 +56,8 @@ def test_from_an_archive(tmp_path: Path, observations: Observations) -> None:
 def test_what_cannot_be_loaded_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(MissingFile, match="nowhere"):
         InfererBuilder.from_path(tmp_path / "nowhere.onnx")
-    with pytest.raises(PluginError, match="tensorflow"):
-        InfererBuilder.from_bytes(b"", "tensorflow")
+    with pytest.raises(PluginError, match="caffe"):
+        InfererBuilder.from_bytes(b"", "caffe")
 
 
 def test_the_api_of_a_model_is_that_of_one_agent() -> None:

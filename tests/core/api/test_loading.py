@@ -192,8 +192,8 @@ def test_bytes_that_are_no_model() -> None:
     ):
         with pytest.raises(kind, match=message):
             tract_core.load_bytes(content)  # pyright: ignore[reportArgumentType]: what users do by mistake
-    with pytest.raises(PluginError, match="format 'tflite' is not installed"):
-        tract_core.load_bytes(digits, format_name="tflite")
+    with pytest.raises(PluginError, match="format 'caffe' is not installed"):
+        tract_core.load_bytes(digits, format_name="caffe")
     content = tract_core.nnef().write_model_to_bytes(tract_core.load(DIGITS))
     with pytest.raises(InputError, match="the inputs of a model of format nnef are what the file says"):
         tract_core.load_bytes(content, inputs={"image": "3,1,8,8,f32"})
@@ -268,8 +268,8 @@ def test_load_says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no installed format takes files named \*\.bin; installed: onnx"):
         tract_core.load(tmp_path / "a.bin")
     assert tract_core.load(tmp_path / "a.bin", inputs={0: "f32"}, format_name="onnx").input_count() == 1
-    with pytest.raises(PluginError, match="format 'tflite' is not installed"):
-        tract_core.load(tmp_path / "a.bin", format_name="tflite")
+    with pytest.raises(PluginError, match="format 'caffe' is not installed"):
+        tract_core.load(tmp_path / "a.bin", format_name="caffe")
     with pytest.raises(MissingFile, match="there is no such file"):
         tract_core.load(tmp_path / "b.onnx")
     for path in ("", 3, None):
