@@ -319,3 +319,36 @@ def test_what_is_quantised_dynamically_stays_so(tmp_path: Path, opset: int, plac
         onnxruntime.InferenceSession(tmp_path / name).run(None, {"x": x})[0] for name in ("y.onnx", "x.onnx")
     )
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4 * np.abs(wanted).max())
+
+
+def test_bytes_with_a_sign_are_no_dynamic_quantisation(tmp_path: Path) -> None:
+    """DynamicQuantizeLinear makes bytes without a sign: the same steps from a zero point of i8 stay as they are."""
+    constants = {"zero": np.float32(0), "one": np.float32(1), "steps": np.float32(255), "point": np.int8(0)}
+    nodes = [
+        NODE("ReduceMax", ["x"], ["max"], keepdims=0),
+        NODE("Max", ["max", "zero"], ["high"]),
+        NODE("ReduceMin", ["x"], ["min"], keepdims=0),
+        NODE("Min", ["min", "zero"], ["low"]),
+        NODE("Sub", ["high", "low"], ["span"]),
+        NODE("Div", ["span", "steps"], ["raw"]),
+        NODE("Equal", ["span", "zero"], ["flat"]),
+        NODE("Where", ["flat", "one", "raw"], ["scale"]),
+        NODE("Neg", ["low"], ["below"]),
+        NODE("QuantizeLinear", ["below", "scale", "point"], ["at"]),
+        NODE("QuantizeLinear", ["x", "scale", "at"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "signed",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["B", 8])],
+        [helper.make_tensor_value_info("y", TensorProto.INT8, ["B", 8])],
+        [numpy_helper.from_array(np.array(value), name) for name, value in constants.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "x.onnx")
+    tract.load(tmp_path / "x.onnx").save(tmp_path / "y.onnx")
+    onnx.checker.check_model(onnx.load(tmp_path / "y.onnx"), full_check=True)
+    x = np.random.default_rng(3).standard_normal((2, 8), np.float32)
+    found, wanted = (
+        onnxruntime.InferenceSession(tmp_path / name).run(None, {"x": x})[0] for name in ("y.onnx", "x.onnx")
+    )
+    np.testing.assert_array_equal(found, wanted)

@@ -31,16 +31,15 @@ def dynamic(site: Site) -> Sequence[onnx.NodeProto] | None:
     of_scale, of_zero, fact = site.maker(scale), site.maker(zeros[0]) if zeros else None, site.fact(x)
     if of_scale is None or of_zero is None or fact is None or fact.datum_type is not DatumType.F32:
         return None
+    point = site.fact(zeros[0])
+    if point is None or point.datum_type is not DatumType.U8:
+        return None
     for form in _FORMS:
         first, second = (matched(one, node, site) for one, node in zip(form, (of_scale, of_zero), strict=True))
         if first is None or second is None or second["scale"] != scale or not first["x"] == second["x"] == x:
             continue
         axes = site.ints(first["all"])
-        if (
-            axes is not None
-            and sorted(axes) == list(range(fact.rank))
-            and first.get("axes", first["all"]) == first["all"]
-        ):
+        if axes is not None and sorted(axes) == list(range(fact.rank)) and first.get("axes") in (None, first["all"]):
             return [helper.make_node("DynamicQuantizeLinear", [x], [site.result, scale, zeros[0]], name=site.node.name)]
     return None
 
