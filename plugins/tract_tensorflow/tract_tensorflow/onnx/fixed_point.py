@@ -13,7 +13,7 @@ from tract_onnx.writing.table import ONNX_WRITE
 from tract_core.data import DatumType
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_tensorflow.tflite_only.fixed_point import FixedPointScale, FixedPointSteps, Rounding
+from tract_tensorflow.tflite_only.fixed_point import FixedPointScale, FixedPointSteps, Rounding, cut_multiplier
 from tract_tensorflow.tflite_only.fixed_point_sum import FixedPointSum, Term
 
 ROWS = Rows()
@@ -30,7 +30,7 @@ def fixed_point_scale(op: FixedPointScale, node: Spelling) -> str | None:
         found = _scaled_twice(node, x, multiplier, shift)
     else:
         bits = (15 if op.rounding is Rounding.SHORT else 31) - shift
-        factors = _cut(multiplier) if op.rounding is Rounding.SHORT else multiplier
+        factors = cut_multiplier(multiplier) if op.rounding is Rounding.SHORT else multiplier
         moved = node.add("Add", node.add("Mul", x, node.constant(factors)), node.constant(np.int64(1) << (bits - 1)))
         found = _divided_down(node, moved, np.int64(1) << bits)
     return node.cast(found, DatumType.I32)
@@ -77,26 +77,26 @@ def _scaled_twice(node: Spelling, x: str, multiplier: Array, shift: Array) -> st
 
 
 def _divided_down(node: Spelling, x: str, power: Array) -> str:
-    divisor = node.constant(np.asarray(power, np.int64))
-    return node.add("Div", node.add("Sub", x, node.add("Mod", x, divisor)), divisor)
+    return _divided(node, x, power)[0]
 
 
 def _divided_away(node: Spelling, x: str, power: Array) -> str:
     """Halves away from zero."""
-    divisor, zero = node.constant(np.asarray(power, np.int64)), node.constant(np.int64(0))
-    rest = node.add("Mod", x, divisor)
-    down = node.add("Div", node.add("Sub", x, rest), divisor)
+    down, rest = _divided(node, x, power)
     most = np.asarray((power - 1) >> 1, np.int64)
-    threshold = node.add("Add", node.constant(most), node.cast(node.add("Less", x, zero), DatumType.I64))
+    is_below = node.cast(node.add("Less", x, node.constant(np.int64(0))), DatumType.I64)
+    threshold = node.add("Add", node.constant(most), is_below)
     return node.add("Add", down, node.cast(node.add("Greater", rest, threshold), DatumType.I64))
+
+
+def _divided(node: Spelling, x: str, power: Array) -> tuple[str, str]:
+    """The quotient, rounded down, and what is left."""
+    divisor = node.constant(np.asarray(power, np.int64))
+    rest = node.add("Mod", x, divisor)
+    return node.add("Div", node.add("Sub", x, rest), divisor), rest
 
 
 def _stored(op: FixedPointSteps, node: Spelling, x: str) -> str:
     moved = node.add("Add", x, node.constant(np.int64(op.zero)))
     bounded = node.add("Clip", moved, node.constant(np.int64(op.low)), node.constant(np.int64(op.high)))
     return node.cast(bounded, op.to)
-
-
-def _cut(multiplier: Array) -> Array:
-    """To 16 bits, halves up."""
-    return np.where(multiplier < 0x7FFF0000, (multiplier + (1 << 15)) >> 16, 0x7FFF)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tract_core.analysis.inference import InferenceOp
-from tract_core.errors import FactError, Unsupported
+from tract_core.errors import FactError
+from tract_core.frontend.names import named
 from tract_core.frontend.rows import call_row, outlets_of
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
-from tract_core.model.identity import Identity
 from tract_core.model.typed import TypedModel
-from tract_core.ops.wiring import wire_one
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.registry import TfliteFn
 from tract_tensorflow.tflite.wiring import Wiring
@@ -44,24 +43,8 @@ class TfliteOp(InferenceOp):
         before = len(model.nodes)
         result = call_row(model.registry, self.function, self.node, Wiring(model, name, given, self.node))
         outlets = outlets_of(model, self.function, result)
-        return [
-            self._named(model, slot, outlets[slot] if slot < len(outlets) else None, before)
-            for slot in range(len(self.names))
-        ]
-
-    def _named(self, model: TypedModel, slot: int, outlet: OutletId | None, before: int) -> OutletId:
-        tensor, wanted = self.node.outputs[slot], self.names[slot]
-        if outlet is None:
-            raise Unsupported(f"output {slot}, {wanted!r}, is read, and it is not computed here")
-        fact = model.outlet_fact(outlet)
-        if tensor.kind is not None and fact.datum_type is not tensor.kind:
-            raise FactError(f"output {slot} is {fact}, and the file says that it is {tensor.type_name}")
-        if outlet.slot > 0:
-            model.set_label(outlet, wanted)
-            return outlet
-        current = model.nodes[outlet.node].name
-        if outlet.node < before or (current != wanted and current in self.names):
-            return wire_one(model, wanted, Identity(), outlet)  # it has a name already
-        if current != wanted:
-            model.rename(outlet.node, wanted)
-        return outlet
+        for slot, (tensor, outlet) in enumerate(zip(self.node.outputs, outlets, strict=False)):
+            found = None if outlet is None else model.outlet_fact(outlet)
+            if found is not None and tensor.kind not in (None, found.datum_type):
+                raise FactError(f"output {slot} is {found}, and the file says that it is {tensor.type_name}")
+        return named(model, self.names, outlets, before)

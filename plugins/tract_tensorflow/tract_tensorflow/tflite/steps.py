@@ -27,10 +27,14 @@ def storage(tensor: TfliteTensor) -> DatumType:
 
 def scaled(x: Wired, factors: Array, rounding: Rounding = Rounding.TWICE) -> Wired:
     """Integers times factors, which have as many axes or none, rounded as TFLite rounds them, as i32."""
-    shaped = factors if factors.ndim else factors.reshape([1] * x.rank)
-    multipliers, shifts = fixed_points(shaped.astype(np.float64))
+    multipliers, shifts = _fixed_factors(x, factors)
     shrinks = bool((shifts < 0).all())
     return x.op(FixedPointScale(rounding, shrinks), x.operand(multipliers), x.operand(shifts))
+
+
+def _fixed_factors(x: Wired, factors: Array) -> tuple[Array, Array]:
+    """Multipliers and shifts, with as many axes as ``x`` has."""
+    return fixed_points((factors if factors.ndim else factors.reshape([1] * x.rank)).astype(np.float64))
 
 
 def stored_sums(
@@ -40,8 +44,7 @@ def stored_sums(
 
     Sums of which it is known that nothing is cut off on the way are stored by one operator.
     """
-    shaped = factors if factors.ndim else factors.reshape([1] * x.rank)
-    multipliers, shifts = fixed_points(shaped.astype(np.float64))
+    multipliers, shifts = _fixed_factors(x, factors)
     first, last = SMALL_SHIFTS
     small = most is not None and most < SMALL_SUM and bool(((shifts >= first) & (shifts <= last)).all())
     if not small or rounding is not Rounding.TWICE or x.dtype is not DatumType.I32:

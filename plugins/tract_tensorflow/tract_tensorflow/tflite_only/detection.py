@@ -52,7 +52,8 @@ class DetectionPostProcess(TypedOp):
         ranks = boxes.rank, scores.rank, anchors.rank
         if ranks != (3, 3, 2) or any(one.datum_type is not DatumType.F32 for one in inputs):
             raise FactError(f"{self.name} wants f32 of ranks 3, 3 and 2, found {boxes}, {scores} and {anchors}")
-        sizes = [*zip(boxes.shape[:2], (1, anchors.shape[0])), *zip(scores.shape[:2], (1, anchors.shape[0]))]  # noqa: B905
+        wanted = 1, anchors.shape[0]
+        sizes = [pair for one in (boxes, scores) for pair in zip(one.shape[:2], wanted, strict=True)]
         if not all(may_equal(*pair) for pair in sizes) or not may_equal(anchors.shape[1], 4):
             raise FactError(f"{self.name} of one image: {boxes} and {scores} do not fit anchors {anchors}")
         known = boxes.shape[2], scores.shape[2]

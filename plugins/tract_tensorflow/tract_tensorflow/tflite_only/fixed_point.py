@@ -111,7 +111,7 @@ def in_steps(op: FixedPointSteps, x: Array, multiplier: Array, shift: Array) -> 
 def reference(op: FixedPointScale, x: Array, multiplier: Array, shift: Array) -> Array:
     """Integer arithmetic on 64 bits."""
     if op.rounding is Rounding.SHORT:
-        return _once(x, _cut(multiplier), 15 - shift.astype(np.int64))
+        return _once(x, cut_multiplier(multiplier), 15 - shift.astype(np.int64))
     if op.rounding is Rounding.ONCE:
         return _once(x, multiplier.astype(np.int64), 31 - shift.astype(np.int64))
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
@@ -132,7 +132,7 @@ def divided_by_power(x: Array, exponent: Array) -> Array:
     return ((wide >> exponent) + ((wide & mask) > threshold)).astype(np.int32)
 
 
-def _cut(multiplier: Array) -> Array:
+def cut_multiplier(multiplier: Array) -> Array:
     """To 16 bits, halves up, in 64 bits."""
     return np.where(multiplier < 0x7FFF0000, (multiplier.astype(np.int64) + (1 << 15)) >> 16, 0x7FFF)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tract_core.dims import Dim, exact_div, is_symbolic
+from tract_core.dims import Dim, is_symbolic
 from tract_core.errors import CorruptModel, FactError, Unsupported
 from tract_core.model.graph import OutletId
 from tract_core.ops.pad import PadConstant
 from tract_core.ops.scatter import ScatterNd
 from tract_core.ops.wired import Wired
+from tract_core.ops.wiring import equal_part
 from tract_core.ops.wiring_dyn import wire_dyn_reshape, wire_move_axes, wire_pad, wire_range
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.graphdef.node import GraphNode
@@ -82,7 +83,7 @@ def depth_to_space(node: GraphNode, wire: GraphWiring) -> OutletId:
     x, first = _channels_last(node, wire)
     batch, height, width, channels = _image(wire, x)
     block = _block(node)
-    depth = _share(channels, block * block)
+    depth = equal_part(channels, block * block)
     split = wire.reshape(x, (batch, height, width, block, block, depth))
     moved = wire.transpose(split, (0, 1, 3, 2, 4, 5))
     return _back(wire, wire.reshape(moved, (batch, height * block, width * block, depth)), first)
@@ -94,7 +95,7 @@ def space_to_depth(node: GraphNode, wire: GraphWiring) -> OutletId:
     x, first = _channels_last(node, wire)
     batch, height, width, channels = _image(wire, x)
     block = _block(node)
-    rows, columns = _share(height, block), _share(width, block)
+    rows, columns = equal_part(height, block), equal_part(width, block)
     split = wire.reshape(x, (batch, rows, block, columns, block, channels))
     moved = wire.transpose(split, (0, 1, 3, 2, 4, 5))
     return _back(wire, wire.reshape(moved, (batch, rows, columns, channels * block * block)), first)
@@ -124,14 +125,6 @@ def _image(wire: GraphWiring, x: OutletId) -> tuple[Dim, Dim, Dim, Dim]:
         raise FactError(f"an image of 4 axes is wanted, found {wire.fact(x)}")
     first, second, third, fourth = shape
     return first, second, third, fourth
-
-
-def _share(size: Dim, count: int) -> Dim:
-    """One of ``count`` equal parts of a size. Raises FactError where it is known that they do not come out even."""
-    exact = exact_div(size, count)
-    if exact is None and not is_symbolic(size):
-        raise FactError(f"an axis of {size} elements cannot be cut into {count} equal parts")
-    return size // count if exact is None else exact
 
 
 def _blocks(wire: GraphWiring, slot: int, x: OutletId) -> tuple[int, ...]:
@@ -185,7 +178,7 @@ def _to_batch(wire: GraphWiring, blocks: Sequence[int], paddings: int) -> Outlet
     batch, *sizes = wire.shape(x)
     split: list[Dim] = [batch]
     for size, block in zip(sizes, blocks, strict=False):
-        split += [_share(size, block), block]
+        split += [equal_part(size, block), block]
     split += sizes[count:]
     offsets, places = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
     moved = wire.transpose(wire.reshape(x, split), (*offsets, 0, *places, *range(2 * count + 1, len(split))))
@@ -202,7 +195,7 @@ def _to_space(wire: GraphWiring, blocks: Sequence[int], places: int) -> OutletId
     volume = 1
     for block in blocks:
         volume *= block
-    share = _share(batch, volume)
+    share = equal_part(batch, volume)
     split = wire.reshape(x, (*blocks, share, *sizes))
     order: list[int] = [count]
     for axis in range(count):

@@ -12,7 +12,6 @@ from tract_core.frontend.wiring import MAX_COUNT
 from tract_core.frozen import frozen
 from tract_core.model.conditions import may_equal
 from tract_core.model.graph import OutletId
-from tract_core.ops.axis import RmAxis
 from tract_core.ops.binary import Add, Lt
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.slice import DynSlice, Slice, wire_dyn_slice, wire_slice
@@ -31,7 +30,7 @@ def plain_slice(node: GraphNode, wire: GraphWiring) -> OutletId:
     for given, what in ((begins, "starts"), (sizes, "sizes")):
         wire.require_shape(f"list of {what}", given, (wire.rank(x),))
     for axis in range(wire.rank(x)):
-        x = _part(wire, x, axis, _element(wire, begins, axis), _element(wire, sizes, axis))
+        x = _part(wire, x, axis, wire.element(begins, axis), wire.element(sizes, axis))
     return x
 
 
@@ -48,14 +47,6 @@ def _part(wire: GraphWiring, x: OutletId, axis: int, begin: OutletId, size: Outl
         return wire.op(Slice(axis, first[0], first[0] + count[0]), x)
     length = wire.symbol("piece") if count is None else count[0]
     return wire.op(DynSlice(axis, length), x, begin, wire.op(Add(), begin, size))
-
-
-def _element(wire: GraphWiring, x: OutletId, place: int) -> OutletId:
-    """One element of a list, with no axes."""
-    dims = wire.dims(x)
-    if dims is not None:
-        return wire.const(dims[place])
-    return wire.op(RmAxis(0), wire.op(Slice(0, place, place + 1), x))
 
 
 @frozen
@@ -100,12 +91,12 @@ def strided_slice(node: GraphNode, wire: GraphWiring) -> OutletId:
             added.append(place)
             place += 1
         elif _bit(masks.dropped, entry):
-            x = _one(wire, x, axis, _element(wire, begins, entry))
+            x = _one(wire, x, axis, wire.element(begins, entry))
             dropped.append(axis)
             axis += 1
         else:
-            start = None if _bit(masks.begin, entry) else _element(wire, begins, entry)
-            end = None if _bit(masks.end, entry) else _element(wire, ends, entry)
+            start = None if _bit(masks.begin, entry) else wire.element(begins, entry)
+            end = None if _bit(masks.end, entry) else wire.element(ends, entry)
             x = _strided(wire, x, axis, (start, end), steps[entry])
             axis, place = axis + 1, place + 1
     x = wire.squeeze(x, dropped) if dropped else x
