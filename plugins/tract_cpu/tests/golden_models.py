@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from tract_core.data import DatumType
+from tract_core.data import Constant, DatumType
 from tract_core.dims import symbol
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
 from tract_core.ops.binary import Add, Div, Max, Mul, Sub
 from tract_core.ops.concat import TypedConcat
-from tract_core.ops.conv import Conv
+from tract_core.ops.conv import Conv, KernelFormat
 from tract_core.ops.cumsum import CumSum
 from tract_core.ops.deconv import Deconv
 from tract_core.ops.elementwise import Exp, GeluExact, Sigmoid, Tanh
@@ -22,7 +22,7 @@ from tract_core.ops.gather import Gather
 from tract_core.ops.node_wiring import NodeWiring
 from tract_core.ops.non_zero import NonZero
 from tract_core.ops.norm import wire_layer_norm
-from tract_core.ops.pad import Pad, PadReflect
+from tract_core.ops.pad import Pad, PadConstant, PadReflect
 from tract_core.ops.pool import MaxPool, SumPool
 from tract_core.ops.pool_spec import DataFormat, PoolSpec, SameUpper, Valid
 from tract_core.ops.quantize import DequantizeLinear, QuantizeLinear
@@ -100,6 +100,18 @@ def elements(w: NodeWiring, x: OutletId, y: OutletId) -> Sequence[OutletId]:
     """One kernel for a chain, its side of another size, and two results."""
     total = w.binary(Add(), x, y)
     return [w.op(Tanh(), w.binary(Mul(), total, w.const(weights(8)))), w.op(Exp(), total)]
+
+
+@golden("B,5,14,8,f32")
+def channels_last(w: NodeWiring, x: OutletId) -> Sequence[OutletId]:
+    """Nothing is copied: a product writes inside of what is padded, which a convolution reads where it lies."""
+    from tract_core.model.axes import AxesMapping
+    from tract_core.ops.einsum import EinSum
+
+    linear = w.op(EinSum(AxesMapping.parse("nhwi,ic->nhwc"), DatumType.F32), x, w.const(weights(8, 32)))
+    wide = w.op(Pad(((0, 0), (1, 1), (1, 1), (0, 0)), PadConstant(Constant(np.float32(0.5)))), linear)
+    each = Conv(PoolSpec(DataFormat.NHWC, (3, 3), Valid()), KernelFormat.HWIO, 32)
+    return [relu(w, w.op(each, wide, w.const(weights(3, 3, 1, 32)), w.const(weights(32))))]
 
 
 @golden("B,3,12,12,f32")

@@ -30,7 +30,7 @@ from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.lay_out.layout import Layout, PartOf, SameAs
 from tract_cpu.program.block_weights import BlockWeights, in_block_panels
-from tract_cpu.program.form import Blocked
+from tract_cpu.program.form import Blocked, Border
 from tract_cpu.program.kept import Kept
 from tract_cpu.program.places import TensorPart
 from tract_cpu.program.program import (
@@ -76,6 +76,8 @@ class Lowering(CpuKnown):
         """Those of them that were computed so, as they were written first; copies of them are not among these."""
         self.wholes: dict[OutletId, Blocked] = {}
         """Memory of concatenations whose inputs are written there."""
+        self.around: dict[OutletId, Border] = {}
+        """Plain tensors that were written with gaps: how many zeros are around each, of which nobody else knows."""
         self.padded: dict[OutletId, Blocked] = {}
         """Results of `Pad` that are there as soon as their inputs are: these are written inside."""
         self.block_weights: dict[OutletId, BlockWeights] = {}
@@ -248,7 +250,11 @@ class Lowering(CpuKnown):
 
     def is_alone(self, outlet: OutletId) -> bool:
         """Whether the one node that reads a tensor may write to it, as nobody else sees the memory that it is in."""
-        if outlet in self.model.outputs or len({one.node for one in self.model.outlet(outlet).successors}) != 1:
+        if (
+            outlet in self.around
+            or outlet in self.model.outputs
+            or len({one.node for one in self.model.outlet(outlet).successors}) != 1
+        ):
             return False
         roots = {one: self.places.root(view.storage).storage for one, view in self._seen()}
         root = roots.get(outlet)

@@ -60,7 +60,8 @@ class MatMulPlan:
     the neighbours of a left group lie beside each other in memory, as they are multiplied. ``rolled``: whether the
     expression is so long that it is there once, for all rows of a tile in turn. ``masks``: whether whole vectors are
     written like parts of them, as that costs the same. ``fetches``: whether the panel behind is brought near meanwhile.
-    ``pieces``: whether the inner axis is cut into pieces.
+    ``pieces``: whether the inner axis is cut into pieces. ``stays``: of each further operand, whether it lies along the
+    columns and is the same for all rows, so that a rolled expression reads it once per tile; empty where none is.
     """
 
     tile: Tile
@@ -78,6 +79,7 @@ class MatMulPlan:
     masks: bool = False
     fetches: bool = False
     pieces: bool = False
+    stays: tuple[bool, ...] = ()
 
     @property
     def name(self) -> str:
@@ -433,9 +435,18 @@ class ProductWriter:
         for one, line in enumerate(totals):
             for start, total in zip(starts, line, strict=True):
                 laid.put(one * tile.columns + start, total)
+        held = [self._held(at, start, mask) for start, mask in zip(starts, masks, strict=True)]
         with k.loop("row", len(totals)) as one:
             line = [laid.vector(one * tile.columns + start, tile.lanes) for start in starts]
-            self.write_row(line, at.row + one, at, masks)
+            self.write_row(line, at.row + one, at.holding(held), masks)
+
+    def _held(self, at: TilePlace, start: int, mask: Value | None) -> list[Value | None]:
+        """A vector of each further operand that all rows have in common, which LLVM would read again for each row."""
+        lanes, stays = self.plan.tile.lanes, self.plan.stays or (False,) * len(self._further)
+        return [
+            source.vector(at.column + start, lanes, mask) if stay else None
+            for source, stay in zip(at.further, stays, strict=True)
+        ]
 
     def write_row(self, line: Sequence[Value], row: Value, at: TilePlace, masks: Sequence[Value | None]) -> None:
         """Send the sums of a row through the expression, and write them."""
@@ -443,8 +454,13 @@ class ProductWriter:
         target = at.result.at(row * self._result_row + at.column)
         for v, (total, mask) in enumerate(zip(line, masks, strict=True)):
             operands = [rounded(total, plan.expression.inputs[0])]
-            for (_, stride), source, along in zip(self._further, at.further, plan.along_columns, strict=True):
-                if along:
+            held = at.held[v] if at.held else [None] * len(self._further)
+            for (_, stride), source, along, one in zip(
+                self._further, at.further, plan.along_columns, held, strict=True
+            ):
+                if one is not None:
+                    operands.append(one)
+                elif along:
                     operands.append(source.vector(row * stride + at.column + v * lanes, lanes, mask))
                 else:
                     operands.append(source[row * stride].splat(lanes))
@@ -463,7 +479,7 @@ class _Fetched:
 class TilePlace:
     """A place in the result, and the matrices: the left one from its row on, the right one from its column on.
 
-    ``further``: further operands of the expression.
+    ``further``: further operands of the expression; ``held``: vectors of them, for each vector of a row.
     """
 
     row: Value
@@ -472,6 +488,11 @@ class TilePlace:
     right: Buffer
     further: tuple[Buffer, ...]
     result: Buffer
+    held: Sequence[Sequence[Value | None]] = ()
+
+    def holding(self, held: Sequence[Sequence[Value | None]]) -> TilePlace:
+        """With vectors of further operands at hand."""
+        return replace(self, held=held)
 
     def at(self, row: Value, left_row: Value, column: Value, panel: Value) -> TilePlace:
         """From a row and a column on. ``left_row``: how far apart left rows are; ``panel``: where it begins."""

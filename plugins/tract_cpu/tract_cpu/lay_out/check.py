@@ -36,6 +36,9 @@ def faults(model: TypedModel, groups: Sequence[CpuGroup], layout: Layout) -> Ite
     for outlet, place in layout.blocks.items():
         if isinstance(place, Own) and len(place.border) != model.outlet_fact(outlet).rank + 1:
             yield f"{outlet_text(model, outlet)} has zeros around {len(place.border)} axes, and one more than its rank"
+    for outlet, place in layout.plain.items():
+        if isinstance(place, Own) and len(place.border) not in {0, model.outlet_fact(outlet).rank}:
+            yield f"{outlet_text(model, outlet)} has zeros around {len(place.border)} axes, and is plain"
 
 
 def _faults_of(model: TypedModel, outlet: OutletId, place: Placement) -> Iterator[str]:

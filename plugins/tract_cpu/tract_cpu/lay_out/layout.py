@@ -19,16 +19,18 @@ from tract_core.ops.axis import AddAxis, Reshape, RmAxis
 from tract_core.ops.concat import TypedConcat
 from tract_core.ops.pad import Pad
 from tract_core.runtime.host import HostNode
+from tract_cpu.group.einsum import Product
 from tract_cpu.group.forms import forms_of_inputs, stays_in_blocks
 from tract_cpu.group.groups import CpuGroup, Host
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.group.reach import border_for
+from tract_cpu.lay_out.around import pad_around, zeros_around
 from tract_cpu.program.form import Border, Form, Forms
 
 
 @frozen
 class Own:
-    """Memory of its own. ``border``: the zeros around a tensor in blocks, along each axis; a plain one has none."""
+    """Memory of its own. ``border``: the zeros around a tensor, along each axis; a plain one may have none at all."""
 
     border: Border = ()
 
@@ -123,7 +125,7 @@ def lay_out(
         if known.wants_reading(node):
             known.learn(node)
         for outlet in given_by(known.model, group.nodes):
-            placing.place(outlet, group.form)
+            placing.place(outlet, group)
         if isinstance(group, Host) and node.binds:
             known.learn(node)
     return Layout(placing.plain, placing.blocks)
@@ -142,11 +144,22 @@ class _Placing:
         self._offsets: dict[int, list[Dim]] = {}
         """Where the inputs of concatenations, by their nodes, begin in the whole, if they have no gaps there."""
 
-    def place(self, outlet: OutletId, form: Form | None) -> None:
+    def place(self, outlet: OutletId, group: CpuGroup) -> None:
         """Find the place of a tensor that a group gives in blocks of a form, or plain."""
-        self._plain(outlet)
-        if form is not None:
-            self._in_blocks(outlet, form)
+        plain = self._plain(outlet)
+        if group.form is not None:
+            self._in_blocks(outlet, group.form)
+        elif isinstance(group, Product) and plain == Own():
+            self._among_others(outlet)
+
+    def _among_others(self, outlet: OutletId) -> None:
+        """Inside of what is padded, or with zeros around it: of a tensor that is written with gaps as well."""
+        padded = pad_around(self._known, outlet, self._filled | self.plain.keys())
+        if padded is None:
+            self.plain[outlet] = Own(zeros_around(self._known, outlet))
+            return
+        self._filled.add(padded)
+        self.plain[outlet] = Inside(padded)
 
     def _plain(self, outlet: OutletId) -> Placement:
         if outlet not in self.plain:

@@ -41,6 +41,7 @@ from tract_cpu.kernels.tiles import TilesPlan, packed_row, tiles_for, whole_line
 from tract_cpu.lower.block_weights import CODES_FOR_BYTES, RowsInBlocks, bytes_of_rows
 from tract_cpu.lower.recurrent import StateProduct, gates_step
 from tract_cpu.lower.written_out import written_out
+from tract_cpu.place.around import new_with_gaps
 from tract_cpu.place.chain import PlacedChain, as_they_are, near, placed
 from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task, whole_tiles
 from tract_cpu.products.dots import in_panels
@@ -245,9 +246,7 @@ class _Product:
         if len(inner) > 1:
             return "the summed axes do not lie beside each other in both factors"
         depth = inner[0] if inner else StridedLoop(1, (1, 1))
-        result = View.contiguous(
-            lowering.new(self.chain.outlet).storage, self.chain.expression.result, tuple(self.shape[n] for n in output)
-        )
+        result = replace(new_with_gaps(lowering, self.chain.outlet), element=self.chain.expression.result)
         operands = [dict(zip(output, view.strides, strict=True)) for view in self.chain.operands]
         result_at = dict(zip(output, result.strides, strict=True))
         places = [left_at, right_at, *operands, result_at]
@@ -293,7 +292,11 @@ class _Product:
         piece = piece_of(rows, depth.size, count, left.element.bytes) if cuts else None
         packs = self._packs(rows, left, row, depth, column)
         kinds = (left.element, panels.element, self.chain.expression, along, len(loops))
-        plan = self._plan(rows, kinds, depth, packs=packs, together=self._together(left, depth), cut=piece is not None)
+        stays = tuple(
+            (down, across) == (0, 1) for down, across in zip(row.strides[2:-1], column.strides[2:-1], strict=True)
+        )
+        how = {"packs": packs, "together": self._together(left, depth), "cut": piece is not None}
+        plan = self._plan(rows, kinds, depth, stays, **how)
         if self.blocks is not None:
             plan = in_blocks(plan, self.blocks.form, row.size, self._grouping_of_bytes(tile, loops, depth))
         count = product([loop.size for loop in loops]) * count
@@ -347,9 +350,18 @@ class _Product:
         return bytes_of_rows(self.site.lowering, self.site.node.inputs[self.groups.left], left, cut)
 
     def _plan(
-        self, rows: RowCut, kinds: _Kinds, depth: StridedLoop, *, packs: bool, together: bool, cut: bool
+        self,
+        rows: RowCut,
+        kinds: _Kinds,
+        depth: StridedLoop,
+        stays: tuple[bool, ...],
+        *,
+        packs: bool,
+        together: bool,
+        cut: bool,
     ) -> MatMulPlan:
         """The plan of the kernel. ``kinds``: types, and what moves; ``cut``: whether the summed axis is cut."""
+        rolled = any(type(step.op) not in CHEAP for step in self.chain.expression.steps)
         return (TilesPlan if self.in_tiles else MatMulPlan)(
             rows.tile,
             rows.rests,
@@ -358,10 +370,11 @@ class _Product:
             in_lines=depth.strides[0] == 1,
             grouping=self.grouping,
             together=together,
-            rolled=any(type(step.op) not in CHEAP for step in self.chain.expression.steps),
+            rolled=rolled,
             masks=self.site.isa.masks_bits <= _ANY_ELEMENT,
             fetches=rows.count != 1 and self._comes_from_afar(),
             pieces=cut,
+            stays=stays if rolled else (),
         )
 
     def _comes_from_afar(self) -> bool:

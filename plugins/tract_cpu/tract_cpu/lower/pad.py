@@ -18,6 +18,7 @@ from tract_cpu.draft.copies import copy_step
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.pad import PadPlan
 from tract_cpu.kernels.runs import Run
+from tract_cpu.lay_out.layout import Inside
 from tract_cpu.place.padded import padded_blocks
 from tract_cpu.program.arguments import arguments, each_loop
 from tract_cpu.program.program import NativeStep
@@ -33,6 +34,11 @@ def lower_pad(op: Pad, site: Site) -> str | None:
     form = site.group.form
     if form is not None:
         site.place_in_blocks(padded_blocks(site.lowering, op, site.node.inputs[0], site.outlet, form))
+        return None
+    if Inside(site.outlet) == site.lowering.layout.plain.get(site.node.inputs[0]) and site.lowering.is_plain(
+        site.outlet
+    ):
+        site.place(site.lowering.known_view(site.outlet))  # its input was written there
         return None
     (x,) = site.known_inputs()
     _pad(site, op.mode, x, op.pads, _value(site, op.mode))

@@ -34,16 +34,21 @@ def bordered(lowering: Lowering, like: View, border: Border, fill: int = 0, *, b
     """
     wide = tuple(size + before + after for size, (before, after) in zip(like.shape, border, strict=True))
     whole = View.contiguous(lowering.room(product(wide) * like.element.bytes + behind), like.element, wide)
-    if any(end != 0 for pair in border for end in pair):
-        lowering.steps.append(_around(lowering, whole, border, fill))
+    if has_border(border):
+        fill_around(lowering, whole, border, fill)
     inside: Dim = 0
     for stride, (before, _) in zip(whole.strides, border, strict=True):
         inside = inside + stride * before
     return replace(whole, shape=like.shape, offset=inside)
 
 
-def _around(lowering: Lowering, whole: View, border: Border, fill: int) -> NativeStep:
-    """The call that fills the border. ``whole``: the elements and the border, without gaps."""
+def has_border(border: Border) -> bool:
+    """Whether there are elements around a tensor."""
+    return any(end != 0 for pair in border for end in pair)
+
+
+def fill_around(lowering: Lowering, whole: View, border: Border, fill: int) -> None:
+    """Add the call that fills a border. ``whole``: the elements and the border, without gaps; ``fill``: bits."""
     whole = whole.as_bits()
     around = [axis for axis, ends in enumerate(border) if ends != (0, 0)]
     first, last = around[0], around[-1]
@@ -57,7 +62,8 @@ def _around(lowering: Lowering, whole: View, border: Border, fill: int) -> Nativ
         axes.append({"before": before, "inside": inside, "after": after, "stride": whole.strides[axis]})
         work = work + product(whole.shape[:axis]) * (before + after) * whole.strides[axis]
     given = arguments(plan, tensor=whole.address, whole=each, axes=axes)
-    return NativeStep(plan, given, product(whole.shape[:first]), (), (whole.storage,), work=work)
+    step = NativeStep(plan, given, product(whole.shape[:first]), (), (whole.storage,), work=work)
+    lowering.steps.append(step)
 
 
 def converted_blocks(lowering: Lowering, blocks: View, element: ElementType, border: Border) -> View:
@@ -82,9 +88,12 @@ def to_blocks(lowering: Lowering, outlet: OutletId, form: Form, border: Border) 
         target = bordered(lowering, there.view, border)
         pairs = [(target, there.view)]
     else:
-        target = bordered(lowering, element_view(lowering, outlet, form), border)
-        plain = lowering.converted(lowering.known_view(outlet), target.element)
-        pairs = form.parts(target, plain)
+        like = element_view(lowering, outlet, form)
+        plain = lowering.converted(lowering.known_view(outlet), like.element)
+        around = (*lowering.around.get(outlet, ((0, 0),) * len(plain.shape)), (0, 0))
+        as_it_is = form.as_it_is(plain) if covers(around, border) else None
+        target = as_it_is or bordered(lowering, like, border)
+        pairs = [] if as_it_is is not None else form.parts(target, plain)
     for into, out_of in pairs:
         lowering.copy(out_of, into)
     lowering.blocked[outlet] = Blocked(form, target, border)

@@ -13,7 +13,7 @@ from tract_core.model.graph import OutletId
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.group.forms import forms_of_inputs
 from tract_cpu.lay_out.layout import Inside, Own, PartOf
-from tract_cpu.place.blocked import bordered, element_view
+from tract_cpu.place.blocked import bordered, element_view, has_border
 from tract_cpu.place.padded import inside_of
 from tract_cpu.program.form import Blocked, Form
 
@@ -61,4 +61,8 @@ def _memory(lowering: Lowering, outlet: OutletId, form: Form) -> Blocked:
         return inside_of(lowering, outlet, form, place.whole)
     like = element_view(lowering, outlet, form)
     border = place.border if isinstance(place, Own) and place.border else ((0, 0),) * len(like.shape)
+    fact = lowering.model.outlet_fact(outlet)
+    is_held = like.element == lowering.element(fact.datum_type.storage)
+    if is_held and not has_border(border) and form.lies_plain(len(fact.shape)):
+        return Blocked(form, form.cut(lowering.new(outlet), 0, form.blocks, form.block), border)
     return Blocked(form, bordered(lowering, like, border), border)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tract_core.dims import Dim, ceil_div
+from tract_core.dims import Dim, bounds, ceil_div, symbols_of
 from tract_core.frozen import frozen
 from tract_cpu.caches import caches
 from tract_cpu.kernels.sums import SMALL_TILES, Tile
@@ -62,7 +62,14 @@ def tiles_per_task(cut: RowCut, depth: Dim, panels: Dim, size: int) -> int:
     if isinstance(cut.count, int) and isinstance(panels, int):
         blocks = max(-(-cut.count // most), min(-(-ENOUGH_TASKS // max(panels, 1)), cut.count), 1)
         most = -(-cut.count // blocks)
+    elif (tiles := _of_one(cut.count)) * (others := _of_one(panels)) >= ENOUGH_TASKS:
+        most = min(most, tiles * others // ENOUGH_TASKS)
     return max(most, 1)
+
+
+def _of_one(count: Dim) -> int:
+    """How many there surely are where no size is 0, as in a batch of one."""
+    return bounds(count, dict.fromkeys(symbols_of(count), (1, None)))[0] or 0
 
 
 def piece_of(cut: RowCut, depth: Dim, panels: Dim, size: int) -> int | None:

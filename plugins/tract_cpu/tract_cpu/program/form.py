@@ -49,6 +49,15 @@ class Form:
         strides = (*plain.strides[: self.axis], step * self.block, *plain.strides[self.axis + 1 :], step)
         return replace(plain, shape=shape, strides=strides, offset=plain.offset + step * (first * self.block))
 
+    def lies_plain(self, rank: int) -> bool:
+        """Whether a plain tensor of so many axes lies in memory like one in blocks: channels last, in whole blocks."""
+        return self.axis + 1 == rank and self.channels % self.block == 0
+
+    def as_it_is(self, plain: View) -> View | None:
+        """A plain tensor as if it were in blocks, where channels lie in memory like that."""
+        fits = plain.strides[-1] == 1 and self.lies_plain(len(plain.shape))
+        return self.cut(plain, 0, self.blocks, self.block) if fits else None
+
     def parts(self, blocked: View, plain: View) -> list[tuple[View, View]]:
         """The same elements in both: those of whole blocks, and those of the last one where it is not whole."""
         whole, rest = divmod(self.channels, self.block)
