@@ -32,7 +32,7 @@ def fixed_point_scale(op: FixedPointScale, x: Value, multiplier: Value, shift: V
 
 @elements(ROWS, "i", FixedPointSteps)
 def fixed_point_steps(op: FixedPointSteps, x: Value, multiplier: Value, shift: Value) -> Value:
-    """What the zero point adds is added before what is shifted out.
+    """What the zero point adds is added before the last bit is shifted out.
 
     Halves below zero go down, which is not seen where nothing below the zero point is left.
     """
@@ -40,11 +40,10 @@ def fixed_point_steps(op: FixedPointSteps, x: Value, multiplier: Value, shift: V
 
 
 def _in_steps(op: FixedPointSteps, x: Value, multiplier: Value, shift: Value) -> Value:
-    exponent = 0 - shift
     found = _doubled_high_half(x, multiplier)
     if op.low < op.zero:
         found = found + (x >> 31)
-    steps = (found + ((shift.like(1) << (exponent - 1)) + (shift.like(op.zero) << exponent))) >> exponent
+    steps = ((found >> (-1 - shift)) + (2 * op.zero + 1)) >> 1
     bounded = x.function.smaller(where(steps < op.low, steps.like(op.low), steps), op.high)
     return x.function.convert(bounded, element_named(op.to.short))
 
