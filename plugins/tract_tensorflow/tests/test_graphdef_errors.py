@@ -85,7 +85,7 @@ def test_a_rank_that_is_not_known_is_asked_for():
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
-        ([X, X], "two nodes are named 'x'"),
+        ([X, X, node("Relu", "y", "x")], "two nodes are named 'x'"),
         ([X, node("Relu", "y", "z")], "it reads 'z', which nothing computes"),
         ([node("Relu", "a", "b"), node("Relu", "b", "a"), node("Relu", "y", "a")], "depend on each other in a circle"),
         ([X, node("Relu", "y", "x:1")], "output 1 of 'x' is read, it has 1"),
@@ -111,19 +111,6 @@ def test_handles_and_lists_are_no_tensors():
     message = refused(Unsupported, handle, node("ReadVariableOp", "y", "v"))
     assert "nothing is known of what the variable 'v' holds" in message
     assert "load the SavedModel's folder" in message
-
-
-def test_loops_of_tensorflow_1_are_refused_by_name():
-    nodes = [
-        X,
-        node("Enter", "e", "x"),
-        node("Merge", "m", "e", "n"),
-        node("NextIteration", "n", "m"),
-        node("Exit", "y", "m"),
-    ]
-    message = refused(Unsupported, *nodes)
-    assert "branches and loops in the form of TensorFlow 1 are not read" in message
-    assert "enable_control_flow_v2" in message
 
 
 # --- constants ---

@@ -12,6 +12,7 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import graphdef_control  # noqa: F401  its functions are families
 import graphdef_elements  # noqa: F401  its functions are families
 import graphdef_places  # noqa: F401  the same
 import numpy as np
@@ -30,9 +31,10 @@ class Family:
     def add(self, name, op, *inputs, fixed=(), free=(), lists=(), **attributes):
         """``fixed``: the numbers of inputs that are constants of the graph; ``free``: inputs of unknown sizes.
 
-        ``lists``: the argument that takes all inputs as a list.
+        ``lists``: the argument that takes all inputs as a list. ``op``: its name, or a function of tensors that makes
+        several nodes.
         """
-        function = getattr(tf.raw_ops, op)
+        function = op if callable(op) else getattr(tf.raw_ops, op)
         graph = tf.Graph()
         with graph.as_default():
             tensors = []
@@ -42,8 +44,7 @@ class Family:
                 else:
                     shape = [None] * array.ndim if slot in free else array.shape
                     tensors.append(tf.compat.v1.placeholder(array.dtype, shape, name=f"x{slot}"))
-            given = bind(function, tensors, lists)
-            result = function(**given, **attributes)
+            result = function(*tensors) if callable(op) else function(**bind(function, tensors, lists), **attributes)
             outputs = list(result) if isinstance(result, (list, tuple)) else [result]
             for slot, output in enumerate(outputs):
                 tf.identity(output, name=f"y{slot}")

@@ -23,6 +23,7 @@ class TensorflowFile:
     ``outputs``: the names of the outputs of functions, and of operators that have several. ``variables``: what reads
     each of them, by name.
 
+    ``refused``: why nodes are not read, by their function (empty for the graph itself) and their name.
     ``problems``: where to note what is wrong with the file when all of it is asked for; ``None`` to stop at the first.
     ``callers``: the functions around the graph that is read.
     """
@@ -32,6 +33,7 @@ class TensorflowFile:
     functions: Mapping[str, Message] = field(default_factory=dict[str, Message])
     outputs: Mapping[str, Sequence[str]] = field(default_factory=lambda: OUTPUTS)
     variables: Mapping[str, Callable[[], Array]] = field(default_factory=dict[str, Callable[[], Array]])
+    refused: Mapping[tuple[str, str], TractError] = field(default_factory=dict[tuple[str, str], TractError])
     problems: list[TractError] | None = None
     limits: LoadLimits = DEFAULT_LIMITS
     callers: tuple[str, ...] = ()

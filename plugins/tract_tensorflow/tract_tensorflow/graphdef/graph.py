@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
 from tract_core.analysis.inference import InferenceModel, InferenceOp, Source, Unknown
 from tract_core.errors import CorruptModel, TractError, Unsupported
 from tract_core.frontend.order import ordered
@@ -18,6 +20,7 @@ from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_tensorflow.graphdef.file import TensorflowFile
 from tract_tensorflow.graphdef.node import GraphNode, node_place
+from tract_tensorflow.graphdef.old_graph import OLD
 from tract_tensorflow.graphdef.op import GraphOp
 from tract_tensorflow.graphdef.protos import Message
 from tract_tensorflow.graphdef.references import (
@@ -48,7 +51,6 @@ _OLD_VARIABLES: Final = frozenset({"Variable", "VariableV2"})
 _HANDS_ON: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "EnsureShape"})
 _READS: Final = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
 _LOOPS: Final = frozenset({"While", "StatelessWhile"})
-_OLD: Final = ("Enter", "Exit", "NextIteration", "LoopCond", "Switch", "Merge", "RefEnter", "RefExit", "RefSwitch")
 
 
 class NodesReader:
@@ -114,8 +116,6 @@ class NodesReader:
             return []
         place = node_place(node, self._prefix)
         found = {self._producer(name, place) for name, _ in self._inputs[index]}
-        if node.op == "NextIteration":  # the only node that others may read before it can be computed
-            return []
         return sorted((one for one in found if one is not None), reverse=True)
 
     def _producer(self, name: str, place: str) -> int | None:
@@ -134,6 +134,9 @@ class NodesReader:
 
     def _add(self, proto: Message, inputs: list[Value]) -> None:
         count_node()
+        refused = self._file.refused.get((self._scope, proto.name))
+        if refused is not None:
+            raise refused
         try:
             special = self._SPECIAL.get(proto.op)
             if special is not None:
@@ -199,6 +202,17 @@ class NodesReader:
             raise CorruptModel(f"it has {len(inputs)} inputs, a shape and a number are wanted")
         return [ReservedList(length, Reserved(self._view(proto).element_type("element_dtype")))]
 
+    def _empty(self, proto: Message, inputs: list[Value]) -> list[Value]:
+        length = self._model.add_const(f"{self._prefix}{proto.name}.length", np.zeros((), np.int32))
+        return [ReservedList(length, Reserved(self._view(proto).element_type("element_dtype")))]
+
+    def _array(self, proto: Message, inputs: list[Value]) -> list[Value]:
+        length = inputs[0] if len(inputs) == 1 else None
+        if not isinstance(length, OutletId):
+            raise CorruptModel(f"it has {len(inputs)} inputs, a number is wanted")
+        kept = ReservedList(length, Reserved(self._view(proto).element_type("dtype")))
+        return [Variable(proto.name, "the array of tensors"), kept]
+
     def _hand_on(self, proto: Message, inputs: list[Value]) -> list[Value]:
         if not inputs:
             raise CorruptModel("it has no inputs")
@@ -213,10 +227,7 @@ class NodesReader:
         return [one if slot in handles else found[slot] for slot, one in enumerate(inputs)]
 
     def _old_control_flow(self, proto: Message, inputs: list[Value]) -> list[Value]:
-        raise Unsupported(
-            "branches and loops in the form of TensorFlow 1 are not read",
-            hint="make the graph after tf.compat.v1.enable_control_flow_v2(), or freeze with lower_control_flow=False",
-        )
+        raise Unsupported("it is not of a branch or a loop as TensorFlow 1 writes them")
 
     def _nothing(self, proto: Message, inputs: list[Value]) -> list[Value]:
         return []
@@ -261,9 +272,11 @@ class NodesReader:
         **dict.fromkeys(_HANDS_ON, _hand_on),
         **dict.fromkeys(_READS, _reading),
         **dict.fromkeys(_LOOPS, _loop),
-        **dict.fromkeys(_OLD, _old_control_flow),
-        **dict.fromkeys(("NoOp", "Assert"), _nothing),
+        **dict.fromkeys(OLD, _old_control_flow),
+        **dict.fromkeys(("NoOp", "Assert", "ControlTrigger", "TensorArrayCloseV3"), _nothing),
         "Const": _const,
+        "EmptyTensorList": _empty,
+        "TensorArrayV3": _array,
         "TensorListReserve": _reserve,
         "VarHandleOp": _handle,
     }

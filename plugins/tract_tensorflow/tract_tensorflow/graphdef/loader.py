@@ -23,10 +23,13 @@ from tract_core.plugins import Registry, default_registry
 from tract_core.safe_files import check_size, map_path
 from tract_tensorflow.graphdef.file import TensorflowFile
 from tract_tensorflow.graphdef.graph import PLACEHOLDERS, NodesReader, as_outlet
+from tract_tensorflow.graphdef.new_form import functions_in_new_form, in_new_form
 from tract_tensorflow.graphdef.node import GraphNode
+from tract_tensorflow.graphdef.old_graph import EXITS, SWITCHES
 from tract_tensorflow.graphdef.op import GraphOp
 from tract_tensorflow.graphdef.operators import Operators
 from tract_tensorflow.graphdef.protos import CLASSES, Message
+from tract_tensorflow.graphdef.raising import is_old
 from tract_tensorflow.graphdef.references import check_name, in_graph, outputs_of_functions
 from tract_tensorflow.graphdef.registry import TENSORFLOW
 from tract_tensorflow.graphdef.saved_model import (
@@ -117,12 +120,12 @@ class TensorflowLoader:
 
     def _frozen(self, graph: Message, size: int) -> InferenceModel:
         model = self._new_model()
-        reader = NodesReader(self._file(graph, size), model, graph.node, {})
         inputs = [(node.name, 0) for node in graph.node if node.op in PLACEHOLDERS]
         wanted = [in_graph(name) for name in self._outputs] or _unread(graph.node)
         if not wanted:
             raise CorruptModel("the graph has no outputs", where="graph")
-        found = reader.read([*inputs, *wanted])[len(inputs) :]
+        file, nodes = in_new_form(self._file(graph, size), graph.node, [*inputs, *wanted])
+        found = NodesReader(file, model, nodes, {}).read([*inputs, *wanted])[len(inputs) :]
         model.set_outputs([as_outlet(value) for value in found])
         return model
 
@@ -133,12 +136,14 @@ class TensorflowLoader:
         inputs, outputs = (tensors_of(side, places) for side in (signature.inputs, signature.outputs))
         _check_count(len(inputs) + len(outputs))
         file = replace(self._file(graph, size), variables=variables_of(meta, path, self._limits))
+        wanted = [*inputs.values(), *outputs.values()]
+        file, nodes = in_new_form(file, graph.node, wanted)
         model = self._new_model()
         given = {
             node: model.add_source(check_name(name), fact_of_info(signature.inputs[name]))
             for name, (node, _) in inputs.items()
         }
-        found = NodesReader(file, model, graph.node, given).read(list(outputs.values()))
+        found = NodesReader(file, model, nodes, given).read(list(outputs.values()))
         model.set_outputs(
             [_under_name(file, model, as_outlet(one), name) for name, one in zip(outputs, found, strict=True)]
         )
@@ -155,9 +160,10 @@ class TensorflowLoader:
             raise CorruptModel("two functions have one name", where="graph")
         ops = Operators((self._registry or default_registry())[TENSORFLOW])
         outputs = outputs_of_functions(functions)
-        return TensorflowFile(
+        file = TensorflowFile(
             ops, TensorReader(size, self._limits), functions, outputs, problems=self._problems, limits=self._limits
         )
+        return functions_in_new_form(file)
 
 
 def parse(kind: str, content: Any, what: str, name: str = "") -> Message:
@@ -179,8 +185,24 @@ def _unread(nodes: Sequence[Message]) -> list[tuple[str, int]]:
     """The nodes that no other one reads or waits for, in the order of the file. Raises LimitExceeded for too many."""
     read = {in_graph(text.removeprefix("^"))[0] for node in nodes for text in node.input}
     found = [(node.name, 0) for node in nodes if node.name not in read and node.op not in _NO_OUTPUTS]
+    if is_old(nodes):
+        found = _without_ends(nodes, found)
     _check_count(len(found))
     return found
+
+
+def _without_ends(nodes: Sequence[Message], found: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Without what branches and loops of TensorFlow 1 leave unread: what only says which branch it is, and counters."""
+    by_name = {node.name: node for node in nodes}
+
+    def is_switched(name: str) -> bool:
+        node = by_name.get(name)
+        if node is not None and node.op == "Identity" and node.input:
+            node = by_name.get(in_graph(node.input[0].removeprefix("^"))[0])
+        return node is not None and node.op in SWITCHES
+
+    passing = [one for one in found if not is_switched(one[0])]
+    return [one for one in passing if by_name[one[0]].op not in EXITS] or passing or found
 
 
 def _check_count(count: int) -> None:

@@ -18,9 +18,10 @@ from tract_core.model.typed import TypedModel
 
 @frozen
 class Variable:
-    """The handle of a variable, which is no tensor. ``name``: what its value is found by."""
+    """The handle of a variable, which is no tensor. ``name``: what its value is found by; ``what``: for messages."""
 
     name: str
+    what: str = "the variable"
 
 
 @frozen
@@ -65,4 +66,4 @@ class GraphWiring(SlotWiring):
 
 def describe(mark: Mark) -> str:
     """A mark, for messages."""
-    return "a list of which nothing is set" if isinstance(mark, Reserved) else f"the variable {mark.name[:200]!r}"
+    return "a list of which nothing is set" if isinstance(mark, Reserved) else f"{mark.what} {mark.name[:200]!r}"

@@ -59,6 +59,8 @@ def loop(node: GraphNode, wire: GraphWiring) -> Sequence[OutletId | None]:
     handles = {slot for slot in range(len(wire.slots)) if isinstance(wire.marks.get(slot), Variable)}
     fixed = {slot for slot in range(len(wire.slots)) if slot in handles or flow.is_unchanged(slot)}
     while_ = _While(node, wire, flow, condition, body, fixed)
+    if not while_.changing:  # it is over at once, or never
+        return wire.slots
     counted = _counted(while_)
     return _as_loop(while_) if counted is None else _as_scan(while_, counted)
 
@@ -157,11 +159,16 @@ def _is_read_by_count(loop: _While, node: Message, slot: int, counters: set[int]
 def _written(loop: _While, slot: int, counters: set[int], count: Dim) -> str | None:
     """What a loop writes to a list by its count, where it does nothing else with the list."""
     reserved = loop.wire.reserved(slot)
-    node = loop.flow.producer(loop.flow.results[slot], "TensorListSetItem")
-    if reserved is None or node is None or len(node.input) < 3:
+    node = loop.flow.producer(loop.flow.results[slot], "TensorListSetItem", "TensorListPushBack")
+    if reserved is None or node is None or len(node.input) < 2:
         return None
     length = loop.wire.dims(reserved[1])
     alone = [reader.name for reader in loop.flow.readers(slot)] == [node.name]
+    if node.op == "TensorListPushBack":
+        is_its = alone and loop.flow.argument(node.input[0]) == slot and length == (0,)
+        return node.input[1] if is_its else None
+    if len(node.input) < 3:
+        return None
     by_count = loop.flow.argument(node.input[0]) == slot and loop.flow.argument(node.input[1]) in counters
     return node.input[2] if alone and by_count and length is not None and same_dim(length[0], count) else None
 
