@@ -50,6 +50,7 @@ def loop(start="x", *, body="s:1", condition="c", frame=b"f"):
 
 
 FALSE = const("c", np.array(False))
+UNRELATED = "what it joins is not what the branches of one predicate give"
 
 
 # --- what is right ---
@@ -121,13 +122,13 @@ def test_a_signature_may_read_branches():
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
-        ([X, node("Merge", "y", "x", "x")], "it joins tensors that are not the two branches of one predicate"),
-        ([X, node("Merge", "y", "x")], "it joins 1 tensors, two are wanted"),
-        ([X, P, switch("s", "x", "p"), node("Merge", "y", "s", "s")], "not the two branches of one predicate"),
-        ([X, P, switch("s", "x", "p"), node("Merge", "y", "s", "x")], "not the two branches of one predicate"),
+        ([X, node("Merge", "y", "x", "x")], UNRELATED),
+        ([X, node("Merge", "y", "x")], "it joins 1 tensors, two or more are wanted"),
+        ([X, P, switch("s", "x", "p"), node("Merge", "y", "s", "s")], UNRELATED),
+        ([X, P, switch("s", "x", "p"), node("Merge", "y", "s", "x")], UNRELATED),
         (
             [X, P, Q, switch("s", "x", "p"), switch("t", "x", "q"), node("Merge", "y", "s", "t:1")],
-            "not the two branches of one predicate",
+            UNRELATED,
         ),
         ([X, P, switch("s", "x", "p"), node("AddV2", "y", "s", "s:1")], "a node reads tensors of two branches"),
         ([X, P, switch("s", "x", "p"), node("Relu", "y", "s:1")], "it is computed in one branch of a condition only"),

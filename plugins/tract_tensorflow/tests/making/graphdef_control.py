@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import tensorflow as tf
 from graphdef_drawn import family, floats, i32
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 v1 = tf.compat.v1
 v1.disable_control_flow_v2()
@@ -273,3 +275,125 @@ def arrays(add):
     add("pushed", lists, floats(2))
 
     add("pushed_in_loop", pushed_in_loop, floats(4, 3))
+
+
+def frozen(function, *shapes):
+    """A function of tensors that puts the graph of another one in place, its branches and loops lowered.
+
+    So they are in frozen graphs that converters of TensorFlow 2 write.
+    """
+    specs = [tf.TensorSpec(shape, kind) for shape, kind in shapes]
+    concrete = tf.function(function, input_signature=specs).get_concrete_function()
+    found = convert_variables_to_constants_v2(concrete, lower_control_flow=True)
+    names = [tensor.name for tensor in found.inputs]
+
+    def make(*inputs):
+        given = dict(zip(names, inputs, strict=True))
+        definition = found.graph.as_graph_def()
+        own = {name.partition(":")[0] for name in names}  # in whose place the inputs are
+        others = [node for node in definition.node if node.name not in own]
+        del definition.node[:]
+        definition.node.extend(others)
+        return tf.import_graph_def(definition, given, [one.name for one in found.outputs])
+
+    return make
+
+
+def layer(kind, *arguments, **options):
+    """A recurrent layer of Keras with weights that are drawn here."""
+    found = kind(*arguments, **options)
+    found.build((None, None, 4))
+    found.set_weights([floats(*one.shape) * 0.5 for one in found.weights])
+    return found
+
+
+def in_one_another(x):
+    def step(i, y):
+        more = lambda: tf.while_loop(lambda j, _: j < 2, lambda j, z: (j + 1, z + 1.0), (0, y))[1]  # noqa: E731
+        return i + 1, tf.cond(tf.reduce_sum(y) > 0, lambda: y * 0.5 - x, more)
+
+    return tf.while_loop(lambda i, _: i < 5, step, (0, x))[1]
+
+
+@family
+def lowered(add):
+    open_ = ((None, None, 4), tf.float32)
+    for name, kind in (("LSTM", keras.layers.LSTM), ("GRU", keras.layers.GRU), ("RNN", keras.layers.SimpleRNN)):
+        found = layer(kind, 5, return_sequences=True)
+        add(f"{name}_all", frozen(lambda x, found=found: found(x), open_), floats(2, 7, 4))
+        found = layer(kind, 3)
+        add(f"{name}_last", frozen(lambda x, found=found: found(x), ((None, 6, 4), tf.float32)), floats(1, 6, 4))
+    both = layer(keras.layers.Bidirectional, keras.layers.LSTM(3, return_sequences=True))
+    add("both_ways", frozen(both, open_), floats(2, 5, 4))
+    add(
+        "cond",
+        frozen(lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2.0, lambda: x - 1.0), open_),
+        floats(1, 2, 4),
+    )
+    add("in_one_another", frozen(in_one_another, open_), floats(1, 2, 4))
+    add("map_fn", frozen(lambda x: tf.map_fn(lambda piece: piece * tf.reduce_sum(piece), x), open_), floats(3, 2, 4))
+    switched = frozen(
+        lambda n, x: tf.switch_case(n, [lambda: x, lambda: x * 2.0, lambda: tf.concat([x, x], 0)]),
+        ((), tf.int32),
+        open_,
+    )
+    for number in (-1, 0, 1, 2, 3):
+        add(f"case_{number}", switched, np.array(number, np.int32), floats(1, 2, 4))
+
+
+class Cell:
+    """A recurrent network's step, as TensorFlow 1 asks for it."""
+
+    state_size = output_size = 3
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def zero_state(self, batch, kind):
+        return tf.zeros([batch, 3], kind)
+
+    def call(self, inputs, state):
+        raise NotImplementedError
+
+    def __call__(self, inputs, state, scope=None):
+        state = tf.tanh(tf.concat([inputs, state], 1) @ self.weights)
+        return state * 2.0, state
+
+
+def best_boxes(boxes, scores):
+    """As detectors of TensorFlow 1 end: for each image, the best boxes of each class, as many as always."""
+
+    def of_one(given):
+        boxes, scores = given
+        kept = tf.image.non_max_suppression(boxes, scores, 5, 0.5, 0.2)
+        count = tf.size(kept)
+        guard = v1.Assert(count <= 5, [count])
+        with tf.control_dependencies([guard]):
+            short = v1.cond(count < 5, lambda: tf.pad(kept, [[0, 5 - count]]), lambda: kept)
+        short = tf.reshape(short, [5])
+        alive = tf.cast(tf.range(5) < count, tf.float32)
+        return tf.gather(boxes, short) * alive[:, None], tf.gather(scores, short) * alive, count
+
+    return v1.map_fn(of_one, (boxes, scores), dtype=(tf.float32, tf.float32, tf.int32), parallel_iterations=32)
+
+
+def corners(*shape):
+    found = floats(*shape, 4, low=0.0, high=1.0)
+    return np.concatenate([np.minimum(found[..., :2], found[..., 2:]), np.maximum(found[..., :2], found[..., 2:])], -1)
+
+
+@family
+def old_networks(add):
+    weights = floats(7, 3)
+
+    def recurrent(x, lengths):
+        return v1.nn.dynamic_rnn(Cell(tf.constant(weights)), x, lengths, dtype=tf.float32)
+
+    add("dynamic_rnn", recurrent, floats(3, 5, 4), np.array([5, 2, 0], np.int32))
+    add("dynamic_rnn_all", lambda x: recurrent(x, None), floats(2, 4, 4))
+    add("detection", best_boxes, corners(3, 12), floats(3, 12, low=0.0, high=1.0))
+    add(
+        "resized",
+        lambda x: v1.map_fn(lambda one: v1.image.resize_bilinear(one[None], [4, 5])[0] * 2.0 - 1.0, x),
+        floats(2, 6, 7, 3),
+    )

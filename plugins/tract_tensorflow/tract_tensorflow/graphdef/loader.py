@@ -120,7 +120,7 @@ class TensorflowLoader:
 
     def _frozen(self, graph: Message, size: int) -> InferenceModel:
         model = self._new_model()
-        inputs = [(node.name, 0) for node in graph.node if node.op in PLACEHOLDERS]
+        inputs = [(node.name, 0) for node in graph.node if node.op in PLACEHOLDERS and not _is_left_over(node)]
         wanted = [in_graph(name) for name in self._outputs] or _unread(graph.node)
         if not wanted:
             raise CorruptModel("the graph has no outputs", where="graph")
@@ -189,6 +189,11 @@ def _unread(nodes: Sequence[Message]) -> list[tuple[str, int]]:
         found = _without_ends(nodes, found)
     _check_count(len(found))
     return found
+
+
+def _is_left_over(node: Message) -> bool:
+    """Whether a placeholder is one that TensorFlow leaves behind where it lowers a loop, and reads nowhere."""
+    return node.name.rpartition("/")[2].startswith("unused_control_flow_input")
 
 
 def _without_ends(nodes: Sequence[Message], found: list[tuple[str, int]]) -> list[tuple[str, int]]:

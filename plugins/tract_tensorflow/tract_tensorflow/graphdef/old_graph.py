@@ -1,6 +1,7 @@
 """A graph with branches and loops in the form of TensorFlow 1: its nodes, what they read, and which loops there are.
 
-There, a `Switch` hands a tensor to one of two branches, the other one stays dead; a `Merge` takes what is not dead.
+There, a `Switch` hands a tensor to one of two branches (`_SwitchN`, of several), the others stay dead; a `Merge` takes
+what is not dead.
 A loop is a `Merge` of what it begins with (`Enter`) and of what an iteration gave (`NextIteration`), and a `Switch`
 behind it, by the loop's condition (`LoopCond`), into the body or out of the loop (`Exit`).
 """
@@ -14,7 +15,7 @@ from tract_core.errors import CorruptModel, TractError, Unsupported
 from tract_tensorflow.graphdef.protos import Message
 from tract_tensorflow.graphdef.references import Reference, is_control
 
-SWITCHES: Final = frozenset({"Switch", "RefSwitch"})
+SWITCHES: Final = frozenset({"Switch", "RefSwitch", "_SwitchN"})
 MERGES: Final = frozenset({"Merge", "RefMerge"})
 ENTERS: Final = frozenset({"Enter", "RefEnter"})
 EXITS: Final = frozenset({"Exit", "RefExit"})
@@ -24,6 +25,7 @@ OLD: Final = SWITCHES | MERGES | ENTERS | EXITS | NEXTS | {"LoopCond", "ControlT
 
 _PASSES: Final = frozenset({"Identity"})
 _BOOL: Final = 10
+_I32: Final = 3
 
 
 class OldNode:
@@ -87,15 +89,16 @@ class OldGraph:
         self._origins.update(dict.fromkeys(passed, found))
         return found
 
-    def known(self, reference: Reference) -> bool | None:
-        """Whether a predicate holds, where it is a constant."""
+    def known(self, reference: Reference) -> int | None:
+        """The number that a predicate is, where it is a constant: 1 where it holds."""
         node = self.nodes.get(self.origin(reference)[0])
         if node is None or node.op != "Const" or "value" not in node.attr:
             return None
         tensor = node.attr["value"].tensor
-        if tensor.dtype != _BOOL or tensor.tensor_shape.dim:
+        if tensor.dtype not in (_BOOL, _I32) or tensor.tensor_shape.dim:
             return None
-        return bool(tensor.bool_val[0]) if len(tensor.bool_val) else any(tensor.tensor_content)
+        values = tensor.bool_val if tensor.dtype == _BOOL else tensor.int_val
+        return int(values[0]) if len(values) else int.from_bytes(tensor.tensor_content, "little", signed=True)
 
     def is_loop_merge(self, node: OldNode) -> bool:
         """Whether a Merge takes what an iteration gave."""

@@ -12,24 +12,27 @@ from tract_tensorflow.graphdef.node import node_place
 from tract_tensorflow.graphdef.old_graph import EXITS, MERGES, NEXTS, SWITCHES, OldGraph, OldLoop, OldNode
 from tract_tensorflow.graphdef.references import Reference
 
+Key = tuple[Reference, int]
+"""What tells a condition, or a loop, from others."""
+
 
 class Context:
     """A branch or the body of a loop, inside of another.
 
-    ``key``: the predicate of a branch, or the loop's condition. ``taken``: for which value of the predicate; ``None``
-    for a loop.
+    ``key``: the predicate of a branch, and among how many it chooses by its number, 0 for one that holds or not; or the
+    loop's condition. ``taken``: which of the branches; ``None`` for a loop.
     """
 
     __slots__ = ("depth", "inside", "key", "parent", "taken")
 
-    def __init__(self, parent: Context | None, key: Reference | None = None, taken: bool | None = None) -> None:
+    def __init__(self, parent: Context | None, key: Key | None = None, taken: int | None = None) -> None:
         self.parent = parent
         self.key = key
         self.taken = taken
         self.depth: int = 0 if parent is None else parent.depth + 1
-        self.inside: dict[tuple[Reference, bool | None], Context] = {}
+        self.inside: dict[tuple[Key, int | None], Context] = {}
 
-    def child(self, key: Reference, taken: bool | None) -> Context:
+    def child(self, key: Key, taken: int | None) -> Context:
         """The branch, or the loop, of that key inside this one: always the same."""
         found = self.inside.get((key, taken))
         if found is None:
@@ -63,17 +66,16 @@ class Place:
 
 @frozen
 class Choice:
-    """A Merge of two branches.
+    """A Merge of all the branches of a condition.
 
     ``base``: what they are in; ``key``: their predicate; ``level``: how many conditions come before it there;
-    ``then``, ``other``: which of its inputs each branch is.
+    ``slots``: for each branch, which of its inputs that is.
     """
 
     base: Context
-    key: Reference
+    key: Key
     level: int
-    then: int
-    other: int
+    slots: tuple[int, ...]
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -81,7 +83,7 @@ class Choice:
 
 _START: Final = "start"
 _END: Final = "end"
-_Key = str | tuple[str, str]
+_Step = str | tuple[str, str]
 """A node by its name, or that a loop starts, or has ended: ``(_START, name)``."""
 
 
@@ -100,7 +102,7 @@ class Places:
         self._graph = graph
         self._max_depth = max_depth
         self._everywhere = Place(self.root, (0,))
-        self._found: dict[_Key, Place] = {}
+        self._found: dict[_Step, Place] = {}
         self._branches: dict[Reference, Place] = {}
         self._walk()
 
@@ -129,7 +131,7 @@ class Places:
             return Unsupported(what)
         return None
 
-    def _located(self, key: _Key, place: Place) -> Place:
+    def _located(self, key: _Step, place: Place) -> Place:
         if place.problem is None or place.problem.where or not isinstance(key, str):
             return place
         return self._wrong(key, place.problem)
@@ -138,12 +140,12 @@ class Places:
 
     def _walk(self) -> None:
         graph = self._graph
-        needs: dict[_Key, list[_Key]] = {name: list(self._needs(node)) for name, node in graph.nodes.items()}
+        needs: dict[_Step, list[_Step]] = {name: list(self._needs(node)) for name, node in graph.nodes.items()}
         for loop in graph.loops.values():
             needs[_START, loop.name] = [start[0] for start, _ in loop.variables.values()]
             needs[_END, loop.name] = [after for _, after in loop.variables.values()]
-        readers: dict[_Key, list[_Key]] = {}
-        missing: dict[_Key, int] = {}
+        readers: dict[_Step, list[_Step]] = {}
+        missing: dict[_Step, int] = {}
         for key, wanted in needs.items():
             there = {one for one in wanted if one in needs}
             missing[key] = len(there)
@@ -159,7 +161,7 @@ class Places:
                 if not missing[reader]:
                     ready.append(reader)
 
-    def _needs(self, node: OldNode) -> Iterator[_Key]:
+    def _needs(self, node: OldNode) -> Iterator[_Step]:
         loop = self._graph.loop_of.get(node.name)
         if node.name in self._graph.problems:
             return
@@ -178,7 +180,7 @@ class Places:
             return None
         return self._graph.loop_of.get(node.reads[0][0]) if self._graph.op(node.reads[0]) in SWITCHES else None
 
-    def _place(self, key: _Key, needs: list[_Key]) -> Place:
+    def _place(self, key: _Step, needs: list[_Step]) -> Place:
         if not isinstance(key, str):
             return self._joined(self._found.get(one, self._everywhere) for one in needs)
         node = self._graph.nodes[key]
@@ -219,7 +221,7 @@ class Places:
         levels = (*map(max, low.levels, high.levels), *high.levels[len(low.levels) :])
         return high if levels == high.levels else Place(high.context, levels)
 
-    def _inside(self, place: Place, key: Reference, taken: bool | None) -> Place:
+    def _inside(self, place: Place, key: Key, taken: int | None) -> Place:
         if place.context.depth >= self._max_depth:
             error = LimitExceeded(
                 f"branches and loops are more than {self._max_depth} deep inside one another",
@@ -234,45 +236,51 @@ class Places:
     def _switch(self, node: OldNode, place: Place) -> Place:
         if len(node.reads) != 2 or node.reads[1] is None:
             return self._wrong(node.name, CorruptModel(f"it has {len(node.reads)} inputs, two are wanted"))
+        count = int(node.attr["num_outs"].i) if node.op == "_SwitchN" and "num_outs" in node.attr else 0
+        if not 0 <= count <= self._max_depth:
+            return self._wrong(node.name, LimitExceeded(f"{count} branches, from 1 to {self._max_depth} are allowed"))
         known = self._graph.known(node.reads[1])
-        key = self._graph.origin(node.reads[1])
-        if known is not None:
-            self.folded[node.name] = int(known)
-        for slot in (0, 1):
+        if known is not None and count:
+            known = known if 0 <= known < count else count - 1
+            self.folded[node.name] = known
+        elif known is not None:
+            self.folded[node.name] = known = int(bool(known))
+        key = (self._graph.origin(node.reads[1]), count)
+        for slot in range(count or 2):
             if known is None:
-                self._branches[node.name, slot] = self._inside(place, key, bool(slot))
+                self._branches[node.name, slot] = self._inside(place, key, slot)
             else:
-                alive = slot == int(known)
-                self._branches[node.name, slot] = place if alive else Place(place.context, place.levels, dead=True)
+                self._branches[node.name, slot] = Place(place.context, place.levels, dead=slot != known)
         return place
 
     def _merge(self, node: OldNode, waits: list[Place]) -> Place:
         loop = self._graph.loop_of.get(node.name)
         if loop is not None:
             found = self._joined([self._found[_START, loop.name], *waits])
-            return found if found.problem is not None or found.dead else self._inside(found, (loop.name, 0), None)
-        if len(node.reads) != 2 or None in node.reads:
-            return self._wrong(node.name, Unsupported(f"it joins {len(node.reads)} tensors, two are wanted"))
+            return found if found.problem is not None or found.dead else self._inside(found, ((loop.name, 0), 0), None)
+        if len(node.reads) < 2 or None in node.reads:
+            return self._wrong(node.name, CorruptModel(f"it joins {len(node.reads)} tensors, two or more are wanted"))
         places = [self._joined([self.of(one), *waits]) for one in node.reads if one is not None]
         broken = next((one for one in places if one.problem is not None), None)
         if broken is not None:
             return broken
         alive = [slot for slot, one in enumerate(places) if not one.dead]
-        if len(alive) < 2:
+        if len(alive) < 2:  # a constant says which
             self.passed[node.name] = alive[0] if alive else 0
             return places[self.passed[node.name]]
-        return self._choice(node, *places)
+        return self._choice(node, places)
 
-    def _choice(self, node: OldNode, a: Place, b: Place) -> Place:
-        base, key = a.context.parent, a.context.key
-        is_pair = base is b.context.parent and key == b.context.key and {a.context.taken, b.context.taken} == {0, 1}
-        if base is None or key is None or not is_pair:
-            return self._wrong(
-                node.name, Unsupported("it joins tensors that are not the two branches of one predicate")
-            )
-        levels = [*map(max, a.levels[:-1], b.levels[:-1])]
-        then = int(bool(b.context.taken))
-        self.choices[node.name] = Choice(base, key, levels[-1], then, 1 - then)
+    def _choice(self, node: OldNode, places: list[Place]) -> Place:
+        context = places[0].context
+        base, key = context.parent, context.key
+        taken = {one.context.taken: slot for slot, one in enumerate(places)}
+        alike = all(one.context.parent is base and one.context.key == key for one in places)
+        wanted = range(2 if key is None or not key[1] else key[1])
+        if base is None or key is None or not alike or len(places) != len(wanted) or taken.keys() != set(wanted):
+            error = Unsupported("what it joins is not what the branches of one predicate give, one each")
+            return self._wrong(node.name, error)
+        levels = [*map(max, *(one.levels[:-1] for one in places))]
+        self.choices[node.name] = Choice(base, key, levels[-1], tuple(taken[branch] for branch in wanted))
         levels[-1] += 1
         return Place(base, tuple(levels))
 
@@ -287,6 +295,6 @@ class Places:
         found = self._joined([switch, self._found[_END, loop.name]])
         if found.problem is not None or found.dead:
             return found
-        if found.context.key != (loop.name, 0) or found.context.parent is None or found.context.taken is not None:
+        if found.context.key != ((loop.name, 0), 0) or found.context.parent is None or found.context.taken is not None:
             return self._wrong(node.name, Unsupported("an iteration of its loop ends inside of a branch"))
         return Place(found.context.parent, found.levels[:-1])

@@ -16,7 +16,7 @@ from tract_core.frozen import frozen
 from tract_core.limits import count_node
 from tract_tensorflow.graphdef.node import node_place
 from tract_tensorflow.graphdef.old_graph import ENTERS, EXITS, MERGES, NEXTS, OLD, SWITCHES, OldGraph, OldLoop, OldNode
-from tract_tensorflow.graphdef.places import Choice, Context, Place, Places
+from tract_tensorflow.graphdef.places import Choice, Context, Key, Place, Places
 from tract_tensorflow.graphdef.protos import CLASSES, Message
 from tract_tensorflow.graphdef.raised_node import RaisedArgument, RaisedFunction, RaisedNode, RaisedSignature
 from tract_tensorflow.graphdef.references import Reference
@@ -77,7 +77,7 @@ class _Raising:
         self._taken = set(taken)
         self._names = set(self.graph.nodes)
         self._scope = scope
-        self.groups: dict[tuple[Context, Reference, int], list[str]] = {}
+        self.groups: dict[tuple[Context, Key, int], list[str]] = {}
         self.variables: dict[str, list[str]] = {}
         self.made: dict[object, _Made] = {}
         self.numbered: set[str] = set()
@@ -98,7 +98,7 @@ class _Raising:
             choice, loop = self.places.choices.get(name), self.graph.loop_of.get(name)
             if choice is not None:
                 self.groups.setdefault((choice.base, choice.key, choice.level), []).append(name)
-                pending.append(choice.key)
+                pending.append(choice.key[0])
             elif loop is not None and node.op in MERGES:
                 self.variables.setdefault(loop.name, []).append(name)
                 pending.append((loop.name, 0))
@@ -278,7 +278,7 @@ class _Writer:
             inputs = [self.text(one) for one in (node.reads[slot],) if one is not None]
             inputs += [self.number(slot)] if node.name in work.numbered else []
         else:
-            made = self._node_of((*choice.key, choice.base, choice.level), lambda: self._choice(choice))
+            made = self._node_of((choice.key, choice.base, choice.level), lambda: self._choice(choice))
             slots = [made.slots[node.name, one] for one in range(2) if (node.name, one) in made.slots]
             inputs = [self._form(made.name, slot) for slot in slots]
         self._identity(node, inputs)
@@ -302,24 +302,31 @@ class _Writer:
             slots[name, 0] = len(slots)
             if name in work.numbered:
                 slots[name, 1] = len(slots)
-        pair: dict[str, tuple[_Writer, list[str]]] = {}
-        for label, taken in (("then_branch", True), ("else_branch", False)):
-            function = work.fresh_function(f"{merges[0]}.{label}")
-            writer = _Writer(work, choice.base.child(choice.key, taken), function, arguments=arguments)
-            results: list[str] = []
-            for name in merges:
-                own = work.places.choices[name]
-                place = own.then if taken else own.other
-                read = work.graph.nodes[name].reads[place]
-                assert read is not None  # or it were no choice
-                results += [writer.text(read), *([writer.number(place)] if name in work.numbered else [])]
-            writer.write()
-            pair[label] = writer, results
-        for writer, results in pair.values():
+        functions = [self._branch(choice, taken, arguments) for taken in range(len(choice.slots))]
+        for writer, results in functions:
             writer.function(results)
-        attr = {label: _function_attr(writer.name) for label, (writer, _) in pair.items()}
-        name = work.fresh(f"{merges[0]}.if")
-        return _Made(name, "StatelessIf", attr, [choice.key, *arguments], slots)
+        names = [writer.name for writer, _ in functions]
+        given = [choice.key[0], *arguments]
+        if choice.key[1]:
+            listed = CLASSES["ListValue"](func=[CLASSES["NameAttrList"](name=name) for name in names])
+            attr = {"branches": CLASSES["AttrValue"](list=listed)}
+            return _Made(work.fresh(f"{merges[0]}.case"), "StatelessCase", attr, given, slots)
+        attr = {"else_branch": _function_attr(names[0]), "then_branch": _function_attr(names[1])}
+        return _Made(work.fresh(f"{merges[0]}.if"), "StatelessIf", attr, given, slots)
+
+    def _branch(self, choice: Choice, taken: int, arguments: dict[Reference, str]) -> tuple[_Writer, list[str]]:
+        """The nodes of a branch, and the texts of what it gives to the Merges."""
+        work, merges = self._work, self._work.group_of(choice)
+        function = work.fresh_function(f"{merges[0]}.branch{taken}")
+        writer = _Writer(work, choice.base.child(choice.key, taken), function, arguments=arguments)
+        results: list[str] = []
+        for name in merges:
+            slot = work.places.choices[name].slots[taken]
+            read = work.graph.nodes[name].reads[slot]
+            assert read is not None  # or it were no choice
+            results += [writer.text(read), *([writer.number(slot)] if name in work.numbered else [])]
+        writer.write()
+        return writer, results
 
     def _loop(self, loop: OldLoop) -> _Made:
         work, merges = self._work, self._work.variables[loop.name]
