@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from graphdef_builder import CODES, shape
+from tract_tensorflow.graphdef import slices
 from tract_tensorflow.graphdef.checkpoint import Checkpoint
 from tract_tensorflow.graphdef.protos import CLASSES
 from tract_tensorflow.graphdef.sstable import entries, varint
@@ -283,3 +284,110 @@ def test_names_of_variables_lead_to_keys(tmp_path):
     assert found.key_of("a") == "a/.ATTRIBUTES/VARIABLE_VALUE"
     assert found.key_of("b") == "b"
     assert found.key_of("c") is None
+
+
+# --- variables in parts ---
+
+
+def write_parts(folder, whole, parts, *, stored=None, extents=None):
+    """A checkpoint of the variable ``v``, of which the file has ``parts``. ``stored``: other elements of them."""
+    file = CLASSES["BundleHeaderProto"](num_shards=1)
+    of_all = entry(np.zeros(0, whole.dtype), 0, crc32c=0)
+    of_all.ClearField("shape")
+    of_all.shape.CopyFrom(shape(*whole.shape))
+    pairs, content = [(b"", file.SerializeToString())], b""
+    for number_, part in enumerate(parts):
+        found = of_all.slices.add()
+        for start, length in (extents or parts)[number_]:
+            one = found.extent.add(start=start)
+            if length >= 0:
+                one.length = length
+        array = np.ascontiguousarray(whole[slices.places(slices.inside(part, whole.shape))])
+        array = array if stored is None else stored
+        pairs.append((slices.key_of("v", part), entry(array, len(content)).SerializeToString()))
+        content += array.tobytes()
+    pairs.append((b"v", of_all.SerializeToString()))
+    (folder / "variables").mkdir(exist_ok=True)
+    (folder / "variables/variables.index").write_bytes(table(sorted(pairs)))
+    (folder / "variables/variables.data-00000-of-00001").write_bytes(content)
+    return read(folder / "saved_model.pb")
+
+
+WHOLE = np.arange(35, dtype=np.float32).reshape(5, 7)
+HALVES = [((0, 3), (0, -1)), ((3, 2), (0, -1))]
+QUARTERS = [((0, 2), (0, 3)), ((0, 2), (3, 4)), ((2, 3), (0, 3)), ((2, 3), (3, 4))]
+
+
+@pytest.mark.parametrize("parts", [HALVES, QUARTERS, [((0, -1), (0, -1))]])
+@pytest.mark.parametrize(
+    "wanted", ["", "5 7 -:-", "5 7 0,3:-", "5 7 0,3:0,7", "5 7 2,3:3,4", "5 7 1,3:2,4", "5 7 5,0:-"]
+)
+def test_parts_of_a_variable(tmp_path, parts, wanted):
+    found = write_parts(tmp_path, WHOLE, parts).tensor("v", wanted)
+    where = (slice(None), slice(None))
+    if wanted:
+        pieces = wanted.split(" ")[-1].split(":")
+        ends = [None if one == "-" else [int(n) for n in one.split(",")] for one in pieces]
+        where = tuple(slice(None) if one is None else slice(one[0], one[0] + one[1]) for one in ends)
+    np.testing.assert_array_equal(found, WHOLE[where])
+
+
+def test_a_part_that_the_file_has_is_read_in_place(tmp_path):
+    found = write_parts(tmp_path, WHOLE, HALVES).tensor("v", "5 7 3,2:0,7")
+    assert not found.flags.owndata
+
+
+def test_a_part_of_what_is_in_one_piece(tmp_path):
+    np.testing.assert_array_equal(read(write(tmp_path, {"v": WHOLE})).tensor("v", "5 7 1,2:-"), WHOLE[1:3])
+
+
+@pytest.mark.parametrize(
+    ("parts", "options", "wanted", "said"),
+    [
+        (HALVES, {}, "5 8 0,3:-", "a part of a variable of shape [5, 8] is wanted, it has [5, 7]"),
+        (HALVES, {}, "5 7 0,3", "a part of 1 axes is not of shape [5, 7]"),
+        (HALVES, {}, "5 7 3,3:-", "the part 3,3:0,7 is not within the shape [5, 7]"),
+        (HALVES, {}, "5 7 -1,3:-", "is not within the shape"),
+        (HALVES, {}, "5 7 0:-", "'5 7 0:-' is no part of a variable"),
+        (HALVES, {}, "\x1b[31m", "is no part of a variable"),
+        (HALVES[:1], {}, "", "its 1 parts are not all of shape [5, 7]"),
+        ([((0, 3), (0, -1)), ((2, 2), (0, -1))], {}, "", "its parts overlap"),
+        (HALVES, {"extents": [((0, 3), (0, -1)), ((3, 2), (0, 7))]}, "", "its part 3,2:0,7 is not in the checkpoint"),
+        (HALVES, {"stored": np.zeros((3, 6), np.float32)}, "", "is of another shape or type: [3, 6]"),
+        (HALVES, {"stored": np.zeros((3, 7), np.int32)}, "", "is of another shape or type"),
+        (HALVES, {"extents": [((0, 9), (0, -1)), ((3, 2), (0, -1))]}, "", "is not within the shape"),
+    ],
+)  # fmt: skip
+def test_parts_that_do_not_fit_are_refused(tmp_path, parts, options, wanted, said):
+    found = write_parts(tmp_path, WHOLE, parts, **options)
+    with pytest.raises(CorruptModel) as caught:
+        found.tensor("v", wanted)
+    assert said in str(caught.value)
+    assert "variable 'v'" in str(caught.value)
+
+
+def test_what_takes_too_much_is_refused_before_it_is_put_together(tmp_path):
+    write_parts(tmp_path, WHOLE, QUARTERS)
+    with pytest.raises(LimitExceeded, match="it has 140 bytes, 100 are allowed"):
+        read(tmp_path / "saved_model.pb", LoadLimits(max_tensor_bytes=100)).tensor("v")
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (0, "80"), (1, "81"), (63, "bf"), (-1, "7f"), (-64, "40"), (64, "c040"), (-65, "3fbf"), (8191, "dfff"),
+        (8192, "e02000"), (1 << 20, "f0100000"),
+        ((1 << 63) - 1, "ffc07fffffffffffffff"), (-(1 << 63), "003f8000000000000000"),
+    ],
+)  # fmt: skip
+def test_numbers_in_keys_have_the_order_of_what_they_stand_for(value, wanted):
+    """Numbers of one to ten bytes; the order is looked at below."""
+    key = slices.key_of("", ((value, 0),))
+    assert key.hex() == "00" + "0001" + "0101" + wanted + "80"
+
+
+def test_keys_are_in_order():
+    chance = random.Random(3)
+    values = sorted({chance.choice((-1, 1)) * chance.randrange(1 << bits) for bits in range(64) for _ in range(20)})
+    keys = [slices.key_of("a\0b", ((value, 1),)) for value in values]
+    assert keys == sorted(keys)

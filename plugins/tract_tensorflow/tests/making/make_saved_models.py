@@ -16,6 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
 
+tf.compat.v1.disable_control_flow_v2()
 RNG = np.random.default_rng(38)
 MODELS = {}
 
@@ -227,6 +228,53 @@ def old_variables(folder):
         return {"serving_default": [({"x": given}, {"y": session.run(y, {x: given})})]}
 
 
+def partitioned(folder):
+    """Variables in parts, by rows and by columns; one of them so long that places take several bytes."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [None, 5], "x")
+        places = tf.compat.v1.placeholder(tf.int32, [None], "places")
+        rows, columns = (tf.compat.v1.fixed_size_partitioner(3, axis=axis) for axis in (0, 1))
+        weights = {"initializer": tf.compat.v1.random_uniform_initializer(-1, 1, 38)}
+        w = tf.compat.v1.get_variable("w", [5, 4], partitioner=rows, use_resource=False, **weights)
+        u = tf.compat.v1.get_variable("u", [4, 7], partitioner=columns, use_resource=True, **weights)
+        long = tf.compat.v1.get_variable(
+            "long", [20_000], tf.int32, initializer=lambda shape, **_: tf.range(shape[0]), partitioner=rows
+        )
+        y = x @ tf.convert_to_tensor(w) @ tf.convert_to_tensor(u)
+        found = tf.gather(tf.convert_to_tensor(long), places)
+        session.run(tf.compat.v1.global_variables_initializer())
+        results = {"y": y, "found": found}
+        tf.compat.v1.saved_model.simple_save(session, folder, {"x": x, "places": places}, results)
+        given = {"x": floats(2, 5), "places": np.array([0, 6666, 6667, 13_400, 19_999], np.int32)}
+        return {"serving_default": [(given, session.run(results, {x: given["x"], places: given["places"]}))]}
+
+
+def built(folder):
+    """Two signatures over one variable, by the builder of TensorFlow 1, with a branch in one of them."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [None, 3], "x")
+        training = tf.compat.v1.placeholder_with_default(False, [], "training")
+        w = tf.compat.v1.Variable(floats(3, 2), name="w", use_resource=False)
+        unused = tf.compat.v1.Variable(floats(2), name="unused", use_resource=False)
+        y = tf.identity(x @ w, "y")
+        z = tf.cond(training, lambda: y + unused, lambda: tf.nn.relu(y))
+        session.run(tf.compat.v1.global_variables_initializer())
+        signature = tf.compat.v1.saved_model.predict_signature_def
+        builder = tf.compat.v1.saved_model.Builder(folder)
+        names = {"serving_default": signature({"x": x}, {"y": y}), "chosen": signature({"x": x}, {"z": z})}
+        builder.add_meta_graph_and_variables(session, ["serve"], names)
+        builder.save()
+        given = floats(2, 3)
+        found = {name: session.run(tensor, {x: given}) for name, tensor in (("y", y), ("z", z))}
+        return {
+            "serving_default": [({"x": given}, {"y": found["y"]})],
+            "chosen": [({"x": given}, {"z": found["z"]})],
+        }
+
+
+OLD = {"old_variables": old_variables, "partitioned": partitioned, "built": built}
+
+
 def new_model(name, folder):
     make, runs = MODELS[name]
     module, functions = make()
@@ -247,9 +295,9 @@ def given_as(given):
 
 def main():
     packed = {}
-    for name in [*MODELS, "old_variables"]:
+    for name in [*MODELS, *OLD]:
         with tempfile.TemporaryDirectory() as folder:
-            found = old_variables(f"{folder}/m") if name == "old_variables" else new_model(name, f"{folder}/m")
+            found = OLD[name](f"{folder}/m") if name in OLD else new_model(name, f"{folder}/m")
             for path in sorted(Path(folder, "m").rglob("*")):
                 if path.is_file() and path.name != "fingerprint.pb":
                     packed[f"{name}/file/{path.relative_to(Path(folder, 'm')).as_posix()}"] = np.frombuffer(
@@ -261,7 +309,7 @@ def main():
                     packed |= {f"{name}/{signature}/{number}/y/{key}": value for key, value in wanted.items()}
     target = Path(__file__).parents[1] / "saved_models.npz"
     np.savez_compressed(target, **packed)
-    sys.stdout.write(f"{len(MODELS) + 1} models\n")
+    sys.stdout.write(f"{len(MODELS) + len(OLD)} models\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -9,11 +10,13 @@ from typing import Final
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from tract_core.data import DatumType
 from tract_core.data.stored import byte_count, checked_shape, from_bytes
 from tract_core.errors import CorruptModel, LimitExceeded, TractError, Unsupported
 from tract_core.frontend.external import ExternalFiles
 from tract_core.limits import LoadLimits
 from tract_core.plugins.keys import Array
+from tract_tensorflow.graphdef import slices
 from tract_tensorflow.graphdef.protos import CLASSES, Message
 from tract_tensorflow.graphdef.sstable import entries, masked_checksum
 from tract_tensorflow.graphdef.tensors import element_type
@@ -32,7 +35,7 @@ class Checkpoint:
         self._limits = limits
         self._prefix = prefix
         self._shards = 0
-        self._entries: Mapping[str, Message] = {}
+        self._entries: Mapping[bytes, Message] = {}
         try:
             self._read_index()
         except TractError as error:
@@ -45,12 +48,12 @@ class Checkpoint:
                 f"the index has {len(content)} bytes, {self._limits.max_parsed_bytes} are allowed",
                 hint="a model that needs so many can be loaded with LoadLimits(max_parsed_bytes=...)",
             )
-        found: dict[str, Message] = {}
+        found: dict[bytes, Message] = {}
         for key, value in entries(content):
             if not key:
                 self._read_header(_parsed("BundleHeaderProto", value))
             else:
-                found[_name(key)] = _parsed("BundleEntryProto", value)
+                found[key] = _parsed("BundleEntryProto", value)
         if not self._shards:
             raise CorruptModel("it does not begin with how many files there are")
         self._entries = found
@@ -64,21 +67,60 @@ class Checkpoint:
 
     def key_of(self, name: str) -> str | None:
         """The key of a variable whose name is that, or whose name is part of it; ``None`` where there is none."""
-        return next((key for key in (name, name + _SUFFIX) if key in self._entries), None)
+        return next((key for key in (name, name + _SUFFIX) if key.encode() in self._entries), None)
 
-    def tensor(self, key: str) -> Array:
-        """The elements of a variable: a view of the file. Raises ModelError, with the key."""
+    def tensor(self, key: str, part: str = "") -> Array:
+        """The elements of a variable, or of a part of it: where the file has that in one piece, a view of the file.
+
+        ``part``: as the graph names it; all of the variable by default. Raises ModelError, with the key.
+        """
         try:
-            return self._tensor(key)
+            entry = self._entries.get(key.encode())
+            if entry is None:
+                raise CorruptModel("it is not in the checkpoint", hint="the files belong to another model")
+            if entry.slices:
+                return self._of_parts(key, entry, part)
+            whole = self._tensor(entry)
+            return whole[slices.places(slices.part_named(part, whole.shape))] if part else whole
         except TractError as error:
             raise error.at(f"variable {key[:200]!r}") from None
 
-    def _tensor(self, key: str) -> Array:
-        entry = self._entries.get(key)
+    def _of_parts(self, key: str, entry: Message, wanted: str) -> Array:
+        """A variable of which the file has parts."""
+        kind = element_type(entry.dtype)
+        shape = checked_shape((dim.size for dim in entry.shape.dim), self._limits)
+        whole = slices.inside(tuple((0, -1) for _ in shape), shape)
+        asked = slices.part_named(wanted, shape) if wanted else whole
+        given = [tuple((one.start, one.length or -1) for one in each.extent) for each in entry.slices]
+        parts = {slices.inside(part, shape): part for part in given}
+        if asked in parts:
+            return self._part(key, kind, asked, parts[asked])
+        size = byte_count(kind, shape)
+        if size > self._limits.max_tensor_bytes:
+            raise LimitExceeded(f"it has {size} bytes, {self._limits.max_tensor_bytes} are allowed")
+        if sum(math.prod(length for _, length in part) for part in parts) != math.prod(shape):
+            raise CorruptModel(f"its {len(parts)} parts are not all of shape {list(shape)}")
+        read = {part: self._part(key, kind, part, stored) for part, stored in parts.items()}
+        found, is_there = np.empty(shape, kind.numpy), np.zeros(shape, np.bool_)
+        for part, elements in read.items():
+            found[slices.places(part)] = elements
+            is_there[slices.places(part)] = True
+        if not is_there.all():
+            raise CorruptModel("its parts overlap")
+        return found[slices.places(asked)]
+
+    def _part(self, key: str, kind: DatumType, part: slices.Part, stored: slices.Part) -> Array:
+        entry = self._entries.get(slices.key_of(key, stored))
         if entry is None:
-            raise CorruptModel("it is not in the checkpoint", hint="the files belong to another model")
+            raise CorruptModel(f"its part {slices.listed(part)} is not in the checkpoint")
+        found = self._tensor(entry)
+        if found.dtype != kind.numpy or found.shape != tuple(length for _, length in part):
+            raise CorruptModel(f"its part {slices.listed(part)} is of another shape or type: {list(found.shape)}")
+        return found
+
+    def _tensor(self, entry: Message) -> Array:
         if entry.slices:
-            raise Unsupported("it is stored in slices", hint="save the model with variables that are in one piece")
+            raise CorruptModel("a part of it is in parts")
         kind = element_type(entry.dtype)
         shape = checked_shape((dim.size for dim in entry.shape.dim), self._limits)
         if not 0 <= entry.shard_id < self._shards or entry.offset < 0 or entry.size != byte_count(kind, shape):
@@ -110,10 +152,3 @@ def _parsed(kind: str, content: bytes) -> Message:
     except (DecodeError, ValueError) as error:
         raise CorruptModel(f"an entry cannot be read: {error}") from None
     return message
-
-
-def _name(key: bytes) -> str:
-    try:
-        return key.decode()
-    except UnicodeDecodeError:
-        return repr(key)  # of a slice of a variable, whose parts nobody asks for by name

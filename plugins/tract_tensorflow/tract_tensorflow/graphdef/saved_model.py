@@ -94,6 +94,6 @@ def variables_of(meta: Message, entry: Path | None, limits: LoadLimits) -> Mappi
                 key = checkpoint.key_of(name)
                 if key is not None:
                     found[name] = partial(checkpoint.tensor, key)
-    for name, key in keys_of_variables(meta.graph_def).items():
-        found[name] = partial(checkpoint.tensor, key)
+    for name, (key, part) in keys_of_variables(meta.graph_def).items():
+        found[name] = partial(checkpoint.tensor, key, part)
     return found

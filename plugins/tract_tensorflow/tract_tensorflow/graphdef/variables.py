@@ -21,8 +21,12 @@ _LONGEST: Final = 100
 """Nodes between what is read and what is assigned."""
 
 
-def keys_of_variables(graph: Message) -> dict[str, str]:
-    """For each variable that is restored, by the name of its handle, the key of its tensor."""
+Kept = tuple[str, str]
+"""The key of a tensor, and which part of it is meant; all of it where that is empty."""
+
+
+def keys_of_variables(graph: Message) -> dict[str, Kept]:
+    """For each variable that is restored, by the name of its handle, the key of its tensor, and the part that it is."""
     functions = {one.signature.name: one for one in graph.library.function}
     restoring = {name for name, one in functions.items() if any(node.op == "RestoreV2" for node in one.node_def)}
     found = _Walk(graph.node, {}).keys()
@@ -44,9 +48,9 @@ class _Walk:
         self._nodes = {node.name: node for node in nodes}
         self._handles = handles
 
-    def keys(self) -> dict[str, str]:
-        """For each variable that is assigned a tensor of a checkpoint, its key."""
-        found: dict[str, str] = {}
+    def keys(self) -> dict[str, Kept]:
+        """For each variable that is assigned a tensor of a checkpoint, its key and its part."""
+        found: dict[str, Kept] = {}
         for node in self._nodes.values():
             count_node()
             if node.op in _ASSIGNS and len(node.input) >= 2:
@@ -66,16 +70,22 @@ class _Walk:
         shared = node.attr["shared_name"].s if node.op == "VarHandleOp" and "shared_name" in node.attr else b""
         return shared.decode(errors="replace") or name
 
-    def _key(self, text: str) -> str | None:
+    def _key(self, text: str) -> Kept | None:
         name, slot = self._origin(text)
         node = self._nodes.get(name)
         if node is None or node.op != "RestoreV2" or len(node.input) < 2:
             return None
-        names = self._nodes.get(self._origin(node.input[1])[0])
-        if names is None or "value" not in names.attr:
+        keys, parts = self._texts(node.input[1]), self._texts(node.input[2]) if len(node.input) > 2 else []
+        if slot >= len(keys):
             return None
-        keys = names.attr["value"].tensor.string_val
-        return keys[slot].decode(errors="replace") if slot < len(keys) else None
+        return keys[slot], parts[min(slot, len(parts) - 1)] if parts else ""
+
+    def _texts(self, text: str) -> list[str]:
+        """What a constant holds; the last one is repeated."""
+        node = self._nodes.get(self._origin(text)[0])
+        if node is None or "value" not in node.attr:
+            return []
+        return [one.decode(errors="replace") for one in node.attr["value"].tensor.string_val]
 
     def _origin(self, text: str) -> tuple[str, int]:
         """The node that a tensor comes from, and which output of it."""
