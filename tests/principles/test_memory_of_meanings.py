@@ -11,7 +11,7 @@ import pytest
 from tract_nnef.nnef_only.roi import RoiPool, RoiResample
 from tract_nnef.nnef_only.sdpa import Sdpa
 from tract_onnx.onnx_only.col2im import Col2Im
-from tract_onnx.onnx_only.lookup import Lookup, OneHotLookup
+from tract_onnx.onnx_only.lookup import OneHotLookup
 
 from tract_core.data import Constant, DatumType
 from tract_core.dims import symbol
@@ -35,6 +35,7 @@ from tract_core.ops.gather import Gather, GatherElements, GatherNd
 from tract_core.ops.grid_sample import GridSample, PaddingMode
 from tract_core.ops.iff import Iff
 from tract_core.ops.interpolate import Interpolator
+from tract_core.ops.lookup import Lookup
 from tract_core.ops.lrn import Lrn
 from tract_core.ops.non_zero import NonZero
 from tract_core.ops.norm import RmsNorm

@@ -37,6 +37,7 @@ _FAMILIES: Final = (
     "if_then_else",
     "iff",
     "indexed_matmul",
+    "lookup",
     "loop",
     "lrn",
     "non_max_suppression",

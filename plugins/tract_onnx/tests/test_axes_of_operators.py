@@ -11,7 +11,7 @@ from tract_onnx.onnx_only.bit_cast import BitCast
 from tract_onnx.onnx_only.col2im import Col2Im
 from tract_onnx.onnx_only.couple import CoupleProbabilities
 from tract_onnx.onnx_only.det import Det
-from tract_onnx.onnx_only.lookup import Lookup, OneHotLookup
+from tract_onnx.onnx_only.lookup import OneHotLookup
 from tract_onnx.onnx_only.power_of_two import ToPowerOfTwo
 from tract_onnx.onnx_only.probit import Probit
 from tract_onnx.onnx_only.regex import RegexFullMatch
@@ -23,6 +23,7 @@ from tract_core.data import Constant, DatumType
 from tract_core.model.fact import TypedFact
 from tract_core.ops.cumsum import CumProd
 from tract_core.ops.deform_conv import DeformConv
+from tract_core.ops.lookup import Lookup
 from tract_core.ops.roi_align import MaxRoiPool, RoiAlign
 from tract_core.plugins import default_registry
 from tract_core.plugins.keys import AXES, COST, REFERENCE

@@ -8,7 +8,6 @@ from tract_nnef.documents.loader import NnefLoader
 from tract_nnef.documents.saver import NnefWriter
 from tract_nnef.options import Writing
 from tract_onnx.nnef import trees
-from tract_onnx.onnx_only.lookup import Lookup
 from tract_onnx.onnx_only.trees import Aggregate, TreeEnsemble, reference
 from tract_onnx.onnx_only.trees import Test as Asked
 
@@ -19,6 +18,7 @@ from tract_core.dims import symbol
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.same import same_model
 from tract_core.model.typed import TypedModel
+from tract_core.ops.lookup import Lookup
 from tract_core.ops.non_max_suppression import NonMaxSuppression
 from tract_core.ops.random import Distribution, Multinomial, RandomTensor
 

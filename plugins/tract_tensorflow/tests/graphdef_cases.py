@@ -43,6 +43,8 @@ def case(family, name):
 
 
 def of_bits(array):
+    if array.dtype.kind == "U":
+        return array.astype(object)
     return array.view(ml_dtypes.bfloat16) if array.dtype == np.uint16 else array
 
 

@@ -40,7 +40,7 @@ def values(name, signature, number):
     for key, array in held().items():
         parts = key.split("/")
         if parts[:3] == [name, signature, number] and len(parts) == 5:
-            found[parts[3]][parts[4]] = array
+            found[parts[3]][parts[4]] = array.astype(object) if array.dtype.kind == "U" else array
     return found["x"], found["y"]
 
 

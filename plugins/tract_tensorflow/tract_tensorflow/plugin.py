@@ -105,6 +105,7 @@ _GRAPHDEF: Final = (
     "fill",
     "gather",
     "if_then_else",
+    "lookup",
     "loop",
     "non_max_suppression",
     "non_zero",

@@ -10,9 +10,9 @@ from tract_nnef.writing.spelling import Spelling
 
 from tract_core.data import Constant, DatumType
 from tract_core.model.graph import OutletId
+from tract_core.ops.lookup import Lookup
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
-from tract_onnx.onnx_only.lookup import Lookup
 
 ROWS = Rows()
 

@@ -17,9 +17,10 @@ from tract_core.model.conditions import may_equal
 from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.expect import arity
+from tract_core.ops.lookup import text_of
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
-from tract_onnx.onnx_only.strings import as_objects, text_of
+from tract_onnx.onnx_only.strings import as_objects
 
 ROWS = Rows()
 

@@ -19,6 +19,7 @@ from tract_core.model.fact import TypedFact
 from tract_core.model.op import TypedOp
 from tract_core.ops.binary import axes as stretching
 from tract_core.ops.expect import arity, broadcast_shapes, same_rank
+from tract_core.ops.lookup import text_of
 from tract_core.plugins.keys import AXES, COST, REFERENCE, Array
 from tract_core.plugins.tables import Rows
 
@@ -100,11 +101,6 @@ def texts(op: TypedOp, fact: TypedFact) -> TypedFact:
 def is_locale(name: str) -> bool:
     """Whether a text has the form of a locale's name: ``C``, ``POSIX``, or a language and more, as ``sr_RS@latin``."""
     return _LOCALE.fullmatch(name) is not None
-
-
-def text_of(element: object) -> str:
-    """An element of an array of texts as a ``str``: arrays given by a user may hold bytes."""
-    return element.decode("utf-8", "replace") if isinstance(element, bytes) else str(element)
 
 
 def as_objects(values: Sequence[object]) -> Array:

@@ -11,10 +11,11 @@ from tract_core.data import Constant, DatumType
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.expect import element
+from tract_core.ops.lookup import Lookup
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_onnx.node import OnnxNode
-from tract_onnx.onnx_only.lookup import Lookup, OneHotLookup
+from tract_onnx.onnx_only.lookup import OneHotLookup
 from tract_onnx.onnx_only.strings import as_objects
 from tract_onnx.registry import ML_DOMAIN, onnx_op
 from tract_onnx.wiring import Wiring

@@ -15,6 +15,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import graphdef_control  # noqa: F401  its functions are families
 import graphdef_elements  # noqa: F401  its functions are families
 import graphdef_places  # noqa: F401  the same
+import graphdef_tables  # noqa: F401  the same
 import numpy as np
 import tensorflow as tf
 from graphdef_drawn import FAMILIES, Chance
@@ -43,13 +44,15 @@ class Family:
                     tensors.append(tf.constant(array, name=f"x{slot}"))
                 else:
                     shape = [None] * array.ndim if slot in free else array.shape
-                    tensors.append(tf.compat.v1.placeholder(array.dtype, shape, name=f"x{slot}"))
+                    kind = tf.string if array.dtype.kind == "U" else array.dtype
+                    tensors.append(tf.compat.v1.placeholder(kind, shape, name=f"x{slot}"))
             result = function(*tensors) if callable(op) else function(**bind(function, tensors, lists), **attributes)
             outputs = list(result) if isinstance(result, (list, tuple)) else [result]
             for slot, output in enumerate(outputs):
                 tf.identity(output, name=f"y{slot}")
             feeds = {f"x{slot}:0": array for slot, array in enumerate(inputs) if slot not in fixed}
             with tf.compat.v1.Session(graph=graph) as session:
+                session.run(tf.compat.v1.tables_initializer())
                 found = session.run([f"y{slot}:0" for slot in range(len(outputs))], feeds)
         assert name not in self.cases, name
         self.cases[name] = (strip(graph.as_graph_def()), feeds, found)
@@ -91,7 +94,9 @@ def main(names):
 
 
 def stored(array):
-    """NumPy's files know no bfloat16: its bits, and who reads them knows the type from the graph."""
+    """NumPy's files know no bfloat16: its bits, and who reads them knows the type from the graph; texts by letters."""
+    if np.asarray(array).dtype.kind == "O":
+        return np.vectorize(bytes.decode, otypes=["U"])(array)
     return np.asarray(array).view(np.uint16) if np.asarray(array).dtype.name == "bfloat16" else np.asarray(array)
 
 

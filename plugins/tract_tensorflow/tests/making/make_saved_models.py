@@ -215,6 +215,69 @@ def calls():
     return signatures(tf.Module(), serving_default=(default, [spec(None, 2)]))
 
 
+WORDS = ["the", "of", "", "caf\u00e9"]
+
+
+@model({"x": np.array(["of", "caf\u00e9", "none", "", "b"]), "n": np.array([0, 9], np.int64)})
+def tables():
+    """Tables that are filled with constants, and from files: lines, columns, and no more lines than are wanted."""
+    folder, lookup = Path(tempfile.mkdtemp()), tf.lookup
+    lines, columns = folder / "lines.txt", folder / "columns.txt"
+    lines.write_bytes("of\r\ncaf\u00e9\nthe\nmore\n".encode())
+    columns.write_bytes(b"0.5,of,a\n-1.5,,b\n2,b,c\n")
+    index = lookup.TextFileIndex
+
+    def from_file(path, key, value, default, **options):
+        kinds = {index.WHOLE_LINE: tf.string, index.LINE_NUMBER: tf.int64, 0: tf.float32, 1: tf.string, 2: tf.string}
+        initializer = lookup.TextFileInitializer(str(path), kinds[key], key, kinds[value], value, **options)
+        return lookup.StaticHashTable(initializer, default)
+
+    module = tf.Module()
+    words, places = tf.constant(WORDS), tf.range(4, dtype=tf.int64)
+    module.tables = {
+        "numbers": lookup.StaticHashTable(lookup.KeyValueTensorInitializer(words, places * 2), -1),
+        "vocabulary": from_file(lines, index.WHOLE_LINE, index.LINE_NUMBER, -1),
+        "first": from_file(lines, index.WHOLE_LINE, index.LINE_NUMBER, -1, vocab_size=2),
+        "floats": from_file(columns, 1, 0, -9.0, delimiter=","),
+        "letters": from_file(columns, 1, 2, "?", delimiter=","),
+    }
+    texts = from_file(lines, index.LINE_NUMBER, index.WHOLE_LINE, "?")
+    module.texts = texts
+
+    def default(x, n):
+        found = {name: one.lookup(x) for name, one in module.tables.items()}
+        return {**found, "texts": texts.lookup(n), "size": module.tables["first"].size()}
+
+    return signatures(
+        module, serving_default=(default, [spec(None, kind=tf.string), spec(None, kind=tf.int64, name="n")])
+    )
+
+
+def old_table(folder):
+    """A table that is filled from a file, by the builder of TensorFlow 1."""
+    lines = Path(tempfile.mkdtemp()) / "lines.txt"
+    lines.write_text("of\nthe\n")
+    with tf.Graph().as_default() as graph, tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.string, [None], "x")
+        index = tf.lookup.TextFileIndex
+        initializer = tf.lookup.TextFileInitializer(
+            str(lines), tf.string, index.WHOLE_LINE, tf.int64, index.LINE_NUMBER
+        )
+        y = tf.lookup.StaticHashTable(initializer, -1).lookup(x)
+        session.run(tf.compat.v1.tables_initializer())
+        builder = tf.compat.v1.saved_model.Builder(folder)
+        builder.add_meta_graph_and_variables(
+            session,
+            ["serve"],
+            {"serving_default": tf.compat.v1.saved_model.predict_signature_def({"x": x}, {"y": y})},
+            assets_collection=[graph.get_tensor_by_name("asset_path:0")],
+            main_op=tf.compat.v1.tables_initializer(),
+        )
+        builder.save()
+        given = np.array(["the", "none", "of"])
+        return {"serving_default": [({"x": given}, {"y": session.run(y, {x: given})})]}
+
+
 def old_variables(folder):
     """A SavedModel as TensorFlow 1 made them: variables that are no resources, restored by nodes of the graph."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
@@ -272,7 +335,7 @@ def built(folder):
         }
 
 
-OLD = {"old_variables": old_variables, "partitioned": partitioned, "built": built}
+OLD = {"old_variables": old_variables, "partitioned": partitioned, "built": built, "old_table": old_table}
 
 
 def new_model(name, folder):
@@ -287,6 +350,11 @@ def new_model(name, folder):
         ]
         for signature in functions
     }
+
+
+def letters(array):
+    """NumPy's files hold no objects."""
+    return np.vectorize(bytes.decode, otypes=["U"])(array) if np.asarray(array).dtype.kind == "O" else array
 
 
 def given_as(given):
@@ -306,7 +374,7 @@ def main():
             for signature, runs in found.items():
                 for number, (given, wanted) in enumerate(runs):
                     packed |= {f"{name}/{signature}/{number}/x/{key}": value for key, value in given.items()}
-                    packed |= {f"{name}/{signature}/{number}/y/{key}": value for key, value in wanted.items()}
+                    packed |= {f"{name}/{signature}/{number}/y/{key}": letters(value) for key, value in wanted.items()}
     target = Path(__file__).parents[1] / "saved_models.npz"
     np.savez_compressed(target, **packed)
     sys.stdout.write(f"{len(MODELS) + len(OLD)} models\n")

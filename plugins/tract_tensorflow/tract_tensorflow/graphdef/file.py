@@ -12,6 +12,7 @@ from tract_core.plugins.keys import Array
 from tract_tensorflow.graphdef.operators import Operators
 from tract_tensorflow.graphdef.protos import Message
 from tract_tensorflow.graphdef.references import OUTPUTS
+from tract_tensorflow.graphdef.tables import Contents
 from tract_tensorflow.graphdef.tensors import TensorReader
 
 
@@ -20,8 +21,8 @@ class TensorflowFile:
     """One file.
 
     ``ops``: what wires operators; ``tensors``: what reads constants. ``functions``: those of its library, by name;
-    ``outputs``: the names of the outputs of functions, and of operators that have several. ``variables``: what reads
-    each of them, by name.
+    ``outputs``: the names of the outputs of functions, and of operators that have several. ``variables``, ``tables``:
+    what reads each of them, by name.
 
     ``refused``: why nodes are not read, by their function (empty for the graph itself) and their name.
     ``problems``: where to note what is wrong with the file when all of it is asked for; ``None`` to stop at the first.
@@ -33,6 +34,7 @@ class TensorflowFile:
     functions: Mapping[str, Message] = field(default_factory=dict[str, Message])
     outputs: Mapping[str, Sequence[str]] = field(default_factory=lambda: OUTPUTS)
     variables: Mapping[str, Callable[[], Array]] = field(default_factory=dict[str, Callable[[], Array]])
+    tables: Mapping[str, Callable[[], Contents]] = field(default_factory=dict[str, Callable[[], Contents]])
     refused: Mapping[tuple[str, str], TractError] = field(default_factory=dict[tuple[str, str], TractError])
     problems: list[TractError] | None = None
     limits: LoadLimits = DEFAULT_LIMITS

@@ -18,6 +18,7 @@ from tract_core.frozen import frozen
 from tract_core.limits import count_node
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
+from tract_core.plugins.keys import Array
 from tract_tensorflow.graphdef.file import TensorflowFile
 from tract_tensorflow.graphdef.node import GraphNode, node_place
 from tract_tensorflow.graphdef.old_graph import OLD
@@ -30,6 +31,7 @@ from tract_tensorflow.graphdef.references import (
     in_graph,
     is_control,
 )
+from tract_tensorflow.graphdef.tables import TABLES, table_name
 from tract_tensorflow.graphdef.tensors import fact_of
 from tract_tensorflow.graphdef.wiring import Mark, Reserved, Variable, describe
 
@@ -50,6 +52,8 @@ PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2"})
 _OLD_VARIABLES: Final = frozenset({"Variable", "VariableV2"})
 _HANDS_ON: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "EnsureShape"})
 _READS: Final = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"})
+_LOOKS: Final = frozenset({"LookupTableFind", "LookupTableFindV2", "LookupTableSize", "LookupTableSizeV2"})
+_HELD: Final = ("keys", "values")
 _LOOPS: Final = frozenset({"While", "StatelessWhile"})
 
 
@@ -196,6 +200,28 @@ class NodesReader:
             return OutletId(self._model.node_by_name(variable.name).id)
         return self._model.add_const(variable.name, read())
 
+    def _table(self, proto: Message, inputs: list[Value]) -> list[Value]:
+        return [Variable(table_name(proto), "the table")]
+
+    def _look_up(self, proto: Message, inputs: list[Value]) -> list[Value]:
+        """Its row gets the keys and the values of the table behind the other inputs."""
+        table = inputs[0] if inputs else None
+        if not isinstance(table, Variable):
+            return self._add_node(proto, inputs)  # of a table that is not known
+        read = self._file.tables.get(table.name)
+        if read is None:
+            raise Unsupported(
+                f"nothing is known of what {describe(table)} holds",
+                hint="load the SavedModel's folder; a frozen graph has to have the nodes that fill it",
+            )
+        held = [self._of_table(f"{table.name}.{what}", array) for what, array in zip(_HELD, read(), strict=True)]
+        return self._add_node(proto, [*inputs[1:], *held])
+
+    def _of_table(self, name: str, array: Array) -> OutletId:
+        if self._model.has_node(name):
+            return OutletId(self._model.node_by_name(name).id)
+        return self._model.add_const(name, array)
+
     def _reserve(self, proto: Message, inputs: list[Value]) -> list[Value]:
         length = inputs[1] if len(inputs) == 2 else None
         if not isinstance(length, OutletId):
@@ -272,6 +298,8 @@ class NodesReader:
         **dict.fromkeys(_HANDS_ON, _hand_on),
         **dict.fromkeys(_READS, _reading),
         **dict.fromkeys(_LOOPS, _loop),
+        **dict.fromkeys(TABLES, _table),
+        **dict.fromkeys(_LOOKS, _look_up),
         **dict.fromkeys(OLD, _old_control_flow),
         **dict.fromkeys(("NoOp", "Assert", "ControlTrigger", "TensorArrayCloseV3"), _nothing),
         "Const": _const,

@@ -34,18 +34,21 @@ from tract_tensorflow.graphdef.references import check_name, in_graph, outputs_o
 from tract_tensorflow.graphdef.registry import TENSORFLOW
 from tract_tensorflow.graphdef.saved_model import (
     ENTRY,
+    assets_beside,
+    assets_of,
     fact_of_info,
     graph_to_serve,
     signature_of,
     tensors_of,
     variables_of,
 )
+from tract_tensorflow.graphdef.tables import FILLS, Tables
 from tract_tensorflow.graphdef.tensors import TensorReader
 
 if TYPE_CHECKING:
     from tract_core.analysis.findings import Examination
 
-_NO_OUTPUTS: Final = frozenset({"NoOp", "Assert", "Const", *PLACEHOLDERS})
+_NO_OUTPUTS: Final = frozenset({"NoOp", "Assert", "Const", *PLACEHOLDERS, *FILLS})
 """Nodes that nobody reads and that are no outputs of a graph all the same."""
 
 
@@ -124,7 +127,9 @@ class TensorflowLoader:
         wanted = [in_graph(name) for name in self._outputs] or _unread(graph.node)
         if not wanted:
             raise CorruptModel("the graph has no outputs", where="graph")
-        file, nodes = in_new_form(self._file(graph, size), graph.node, [*inputs, *wanted])
+        file = self._file(graph, size)
+        file = replace(file, tables=Tables(file.tensors, {}, None).of(graph))
+        file, nodes = in_new_form(file, graph.node, [*inputs, *wanted])
         found = NodesReader(file, model, nodes, {}).read([*inputs, *wanted])[len(inputs) :]
         model.set_outputs([as_outlet(value) for value in found])
         return model
@@ -135,7 +140,9 @@ class TensorflowLoader:
         places = {node.name: place for place, node in enumerate(graph.node)}
         inputs, outputs = (tensors_of(side, places) for side in (signature.inputs, signature.outputs))
         _check_count(len(inputs) + len(outputs))
-        file = replace(self._file(graph, size), variables=variables_of(meta, path, self._limits))
+        file = self._file(graph, size)
+        tables = Tables(file.tensors, assets_of(meta), assets_beside(path, self._limits)).of(graph)
+        file = replace(file, variables=variables_of(meta, path, self._limits), tables=tables)
         wanted = [*inputs.values(), *outputs.values()]
         file, nodes = in_new_form(file, graph.node, wanted)
         model = self._new_model()

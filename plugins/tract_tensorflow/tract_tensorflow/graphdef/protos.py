@@ -38,8 +38,14 @@ _FIELDS: Final[Mapping[str, str]] = {
     "SignatureDef": "inputs:1:{TensorInfo} outputs:2:{TensorInfo} method_name:3:string",
     "SaverDef": "filename_tensor_name:1:string restore_op_name:3:string",
     "MetaInfoDef": "tags:4:string* tensorflow_version:5:string",
+    "Any": "type_url:1:string value:2:bytes",
+    "AnyList": "value:1:Any*",
+    "CollectionDef": "any_list:5:AnyList",
+    "AssetFileDef": "tensor_info:1:TensorInfo filename:2:string",
     "MetaGraphDef": (
-        "meta_info_def:1:MetaInfoDef graph_def:2:GraphDef saver_def:3:SaverDef signature_def:5:{SignatureDef}"
+        "meta_info_def:1:MetaInfoDef graph_def:2:GraphDef saver_def:3:SaverDef"
+        " collection_def:4:{CollectionDef} signature_def:5:{SignatureDef}"
+        " asset_file_def:6:AssetFileDef*"
     ),
     "SavedModel": "saved_model_schema_version:1:int64 meta_graphs:2:MetaGraphDef*",
     "BundleHeaderProto": "num_shards:1:int32 endianness:2:int32 version:3:VersionDef",

@@ -7,12 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tract_core.errors import CorruptModel, InputError, Unsupported, meant
+from google.protobuf.message import DecodeError
+
+from tract_core.errors import CorruptModel, InputError, LimitExceeded, Unsupported, meant
+from tract_core.frontend.external import ExternalFiles
 from tract_core.limits import LoadLimits
 from tract_core.model.fact import InferenceFact
 from tract_core.plugins.keys import Array
 from tract_tensorflow.graphdef.checkpoint import Checkpoint
-from tract_tensorflow.graphdef.protos import Message
+from tract_tensorflow.graphdef.protos import CLASSES, Message
 from tract_tensorflow.graphdef.references import Reference, in_graph
 from tract_tensorflow.graphdef.tensors import fact_of
 from tract_tensorflow.graphdef.variables import keys_of_variables
@@ -25,6 +28,10 @@ VARIABLES: Final = "variables/variables"
 
 USUAL: Final = "serving_default"
 """The signature that is taken unasked."""
+
+_ASSETS: Final = "assets"
+_OLD_ASSETS: Final = "saved_model_assets"
+"""Under which name TensorFlow 1 has the assets of a graph."""
 
 _SERVE: Final = "serve"
 _INIT: Final = "__saved_model_init_op"
@@ -76,6 +83,37 @@ def tensors_of(infos: Mapping[str, Message], places: Mapping[str, int]) -> dict[
 def fact_of_info(info: Message) -> InferenceFact:
     """What a signature says of a tensor. Raises ModelError."""
     return fact_of(info.dtype, info.tensor_shape if info.HasField("tensor_shape") else None)
+
+
+def assets_of(meta: Message) -> dict[str, str]:
+    """The file that each node stands for that is one of the assets, by the node's name. Raises CorruptModel."""
+    assets = list(meta.asset_file_def)
+    if _OLD_ASSETS in meta.collection_def:
+        for one in meta.collection_def[_OLD_ASSETS].any_list.value:
+            assets.append(CLASSES["AssetFileDef"]())
+            try:
+                assets[-1].ParseFromString(one.value)
+            except (DecodeError, ValueError) as error:
+                raise CorruptModel(f"one of its assets cannot be read: {error}") from None
+    return {in_graph(one.tensor_info.name)[0]: one.filename for one in assets}
+
+
+def assets_beside(entry: Path | None, limits: LoadLimits) -> Callable[[str], bytes] | None:
+    """What gives the content of an asset: it raises ModelError. ``entry``: the path of the model's file."""
+    if entry is None:
+        return None
+    files = ExternalFiles(entry, limits)
+
+    def read(name: str) -> bytes:
+        content = files.open(f"{_ASSETS}/{name}")
+        if len(content) > limits.max_parsed_bytes:
+            raise LimitExceeded(
+                f"the file {name[:80]!r} has {len(content)} bytes, {limits.max_parsed_bytes} are allowed",
+                hint="a model that needs so many can be loaded with LoadLimits(max_parsed_bytes=...)",
+            )
+        return bytes(content)
+
+    return read
 
 
 def variables_of(meta: Message, entry: Path | None, limits: LoadLimits) -> Mapping[str, Callable[[], Array]]:

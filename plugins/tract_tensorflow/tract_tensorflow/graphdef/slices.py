@@ -74,7 +74,7 @@ def _text(value: bytes) -> bytes:
 
 
 def _signed(value: int) -> bytes:
-    """In as many bytes as it takes with 7 bits in each; in front as many bits as there are bytes, turned by the sign."""
+    """In as many bytes as it takes with 7 bits in each; in front as many bits as bytes, turned by the sign."""
     count = next(count for count in range(1, 11) if (value if value >= 0 else ~value) >> (7 * count - 1) == 0)
     front = ((1 << count) - 1) << (7 * count)  # as many ones as there are bytes, in front of the bits of the number
     return ((value & ((1 << (8 * count)) - 1)) ^ front).to_bytes(count, "big")

@@ -7,8 +7,8 @@ from typing import Any
 from onnx import helper
 
 from tract_core.data import Constant
+from tract_core.ops.lookup import Lookup
 from tract_core.plugins.tables import Rows
-from tract_onnx.onnx_only.lookup import Lookup
 from tract_onnx.operators import ML_DOMAIN
 from tract_onnx.writing.elements import tensor_of
 from tract_onnx.writing.spelling import Spelling
