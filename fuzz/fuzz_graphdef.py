@@ -21,7 +21,19 @@ LARGEST_SEED = 20_000
 
 SAVED_MODEL = b"\x08\x01"
 TEXTS = (b"", b"SAME", b"VALID", b"EXPLICIT", b"NCHW", b"NHWC", b"REFLECT", b"ij,jk->ik", b"\xff")
-SPECIAL = ("Case", "Merge", "NextIteration", "Switch", "HashTableV2", "VariableV2")
+SPECIAL = (
+    "Case",
+    "Enter",
+    "Exit",
+    "LoopCond",
+    "Merge",
+    "NextIteration",
+    "Switch",
+    "_SwitchN",
+    "TensorArrayV3",
+    "HashTableV2",
+    "VariableV2",
+)
 
 
 def seeds():

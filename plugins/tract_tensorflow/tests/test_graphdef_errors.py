@@ -113,6 +113,12 @@ def test_handles_and_lists_are_no_tensors():
     assert "load the SavedModel's folder" in message
 
 
+@pytest.mark.parametrize("op", ["TensorListLength", "TensorListPopBack", "TensorListGather", "TensorListConcatV2"])
+def test_a_number_is_no_list(op):
+    places = const("p", np.int32([0]))
+    assert "list" in refused(TractError, placeholder("x"), places, node(op, "y", "x", "p"))
+
+
 # --- constants ---
 
 

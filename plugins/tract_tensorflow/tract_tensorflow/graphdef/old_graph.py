@@ -50,13 +50,20 @@ def _read(text: str, reference: Callable[[str], Reference]) -> Reference | None:
 
 
 class OldLoop:
-    """A loop. ``name``: its LoopCond; ``variables``: for each Merge, what it begins with and what comes after it."""
+    """A loop.
+
+    ``name``: its LoopCond; ``variables``: for each Merge, what it begins with, and its NextIteration. ``merges``: all
+    that are to be its; ``switches``: the Merge that each Switch reads. ``frames``: how the file calls it. ``problem``:
+    why it cannot be read.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.variables: dict[str, tuple[Reference, str]] = {}
-        self.switches: dict[str, str] = {}  # each Switch, and the Merge that it reads
+        self.switches: dict[str, str] = {}
+        self.merges: list[str] = []
         self.frames: set[bytes] = set()
+        self.problem: TractError | None = None
 
 
 class OldGraph:
@@ -123,6 +130,19 @@ class OldGraph:
                 else:
                     self._refuse(node, Unsupported("no Switch says whether it goes on with what an iteration gave"))
 
+        for loop in self.loops.values():
+            loop.problem = self._problem(loop)
+
+    def _problem(self, loop: OldLoop) -> TractError | None:
+        """What is wrong with one of a loop's nodes."""
+        for name in (loop.name, *(after for _, after in loop.variables.values())):
+            if len(self.nodes[name].reads) != 1:
+                self._refuse(
+                    self.nodes[name], CorruptModel(f"it has {len(self.nodes[name].reads)} inputs, one is wanted")
+                )
+        names = (loop.name, *loop.merges, *(after for _, after in loop.variables.values()))
+        return next((self.problems[name] for name in names if name in self.problems), None)
+
     def _add_switch(self, node: OldNode, data: str, condition: str, merges: dict[str, OldNode]) -> None:
         if data not in merges:
             self._refuse(node, Unsupported("it ends a loop, and what it reads is no Merge with a NextIteration"))
@@ -133,6 +153,7 @@ class OldGraph:
         self._add_variable(loop, merges[data])
 
     def _add_variable(self, loop: OldLoop, node: OldNode) -> None:
+        loop.merges.append(node.name)
         if self.loop_of.setdefault(node.name, loop) is not loop:
             self._refuse(node, CorruptModel("two loops go on with it"))
         if len(node.reads) != 2 or None in node.reads or sum(self.op(one) in NEXTS for one in node.reads) != 1:

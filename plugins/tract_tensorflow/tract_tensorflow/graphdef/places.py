@@ -182,6 +182,9 @@ class Places:
 
     def _place(self, key: _Step, needs: list[_Step]) -> Place:
         if not isinstance(key, str):
+            problem = self._graph.loops[key[1]].problem
+            if problem is not None:
+                return Place(self.root, (0,), problem)
             return self._joined(self._found.get(one, self._everywhere) for one in needs)
         node = self._graph.nodes[key]
         if key in self._graph.problems:

@@ -76,6 +76,7 @@ class _Raising:
         self.refused: dict[tuple[str, str], TractError] = {}
         self._taken = set(taken)
         self._names = set(self.graph.nodes)
+        self._numbers: dict[str, int] = {}
         self._scope = scope
         self.groups: dict[tuple[Context, Key, int], list[str]] = {}
         self.variables: dict[str, list[str]] = {}
@@ -105,18 +106,19 @@ class _Raising:
 
     def fresh(self, name: str) -> str:
         """A name that no node has."""
-        while name in self._names:
-            name += "_"
-        self._names.add(name)
-        return name
+        return self._unlike(name, self._names)
 
     def fresh_function(self, name: str) -> str:
         """A name that no function has."""
-        name = f"{self._scope}/{name}" if self._scope else name
-        while name in self._taken:
-            name += "_"
-        self._taken.add(name)
-        return name
+        return self._unlike(f"{self._scope}/{name}" if self._scope else name, self._taken)
+
+    def _unlike(self, name: str, taken: set[str]) -> str:
+        found = name
+        while found in taken:
+            self._numbers[name] = self._numbers.get(name, 0) + 1
+            found = f"{name}_{self._numbers[name]}"
+        taken.add(found)
+        return found
 
     def resolved(self, reference: Reference) -> Reference:
         """The tensor that another one is: behind a loop's Switch, and behind those whose predicate is a constant."""

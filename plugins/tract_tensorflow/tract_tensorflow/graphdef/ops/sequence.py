@@ -49,7 +49,7 @@ def set_item(node: GraphNode, wire: GraphWiring) -> OutletId:
 def gather(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The elements at several places, as one tensor"""
     items, places = wire.input(0), wire.input(1)
-    if _are_all(wire, places, wire.shape(items)[0]):
+    if _are_all(wire, places, _count(wire, items)):
         return items
     return wire.op(Gather(0), items, places)
 
@@ -66,6 +66,13 @@ def scatter(node: GraphNode, wire: GraphWiring) -> OutletId:
             return values
         items = zeros_for(wire, reserved[1], wire.op(Gather(0), values, wire.const(0)))
     return wire.op(ScatterNd(), items, wire.unsqueeze(wire.i64(places), [1]), values)
+
+
+def _count(wire: GraphWiring, items: OutletId) -> Dim:
+    """How many elements a list has. Raises FactError for what is no list."""
+    if not wire.rank(items):
+        raise FactError(f"{wire.fact(items)} is no list")
+    return wire.shape(items)[0]
 
 
 def _are_all(wire: GraphWiring, places: OutletId, length: Dim) -> bool:
@@ -107,7 +114,7 @@ def push_back(node: GraphNode, wire: GraphWiring) -> OutletId:
 def pop_back(node: GraphNode, wire: GraphWiring) -> Sequence[OutletId]:
     """A list without its last element, and that element"""
     items = wire.input(0)
-    last = wire.shape(items)[0] - 1
+    last = _count(wire, items) - 1
     return [wire.op(Slice(0, 0, last), items), wire.op(Gather(0), items, wire.const(last))]
 
 
@@ -123,5 +130,5 @@ def zeros_for(wire: GraphWiring, length: OutletId, item: OutletId) -> OutletId:
 def length(node: GraphNode, wire: GraphWiring) -> OutletId:
     """How many elements there are"""
     reserved = wire.reserved(0)
-    found = wire.const(wire.shape(wire.input(0))[0]) if reserved is None else wire.number(reserved[1])
+    found = wire.const(_count(wire, wire.input(0))) if reserved is None else wire.number(reserved[1])
     return wire.cast(found, DatumType.I32)

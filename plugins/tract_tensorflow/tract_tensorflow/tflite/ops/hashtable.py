@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tract_core.data import DatumType
-from tract_core.errors import FactError
-from tract_core.ops.gather import Gather
-from tract_core.ops.reduce import Reduce, Reducer
+from tract_core.errors import CorruptModel
+from tract_core.model.graph import OutletId
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
+from tract_tensorflow.table_wiring import wire_look_up
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.registry import tflite_op
 from tract_tensorflow.tflite.wiring import Wiring
@@ -18,18 +17,12 @@ ROWS = Rows()
 
 
 @tflite_op(ROWS, "HASHTABLE_FIND")
-def hashtable_find(node: TfliteNode, wire: Wiring) -> Wired:
+def hashtable_find(node: TfliteNode, wire: Wiring) -> OutletId:
     """The value behind each element; a default for what is no key. Of equal keys the first counts"""
-    x, default, keys, values = (wire.tensor(slot) for slot in range(1, 5))
-    flat = keys.reshape((keys.shape.volume,))
-    if flat.dtype != x.dtype or values.dtype != default.dtype:
-        raise FactError(f"a table of {keys.fact} and {values.fact} is asked for {x.fact}, or {default.fact}")
-    is_it = x.unsqueeze([x.rank]).eq(flat.unsqueeze(range(x.rank)))
-    last = x.rank
-    is_there = is_it.op(Reduce((last,), Reducer.ANY)).squeeze([last])
-    place = is_it.cast(DatumType.I32).argmax([last]).squeeze([last])
-    found = values.reshape((values.shape.volume,)).op(Gather(0), place)
-    return is_there.where(found, default.reshape((1,) * found.rank))
+    keys, values = (wire.known(wire.input(slot), "what a table holds").reshape(-1) for slot in (3, 4))
+    if len(keys) != len(values):
+        raise CorruptModel(f"{len(keys)} keys of a table do not go with {len(values)} values")
+    return wire_look_up(wire, wire.input(1), wire.number(wire.input(2)), keys[::-1], values[::-1])
 
 
 @tflite_op(ROWS, "HASHTABLE_SIZE")
