@@ -24,7 +24,36 @@ OF_GRAPHS: Final = {
     "READ_VARIABLE": "What a variable holds",
     "VAR_HANDLE": "A variable, by its name",
 }
-"""Operators that become no nodes, and have no rows."""
+"""Operators of TFLite that become no nodes, and have no rows."""
+
+OF_FLOW: Final = {
+    "Enter": "What a loop of TensorFlow 1 begins with",
+    "Exit": "What leaves a loop of TensorFlow 1",
+    "LoopCond": "Whether a loop of TensorFlow 1 goes on",
+    "Merge": "What came of the branches of TensorFlow 1, or of an iteration",
+    "NextIteration": "What an iteration of TensorFlow 1 hands on",
+    "Switch": "A tensor in one of two branches of TensorFlow 1",
+    "_SwitchN": "A tensor in one of several branches",
+    "EmptyTensorList": "A list without elements",
+    "TensorListReserve": "A list of which nothing is set",
+    "TensorArrayV3": "An array of tensors of TensorFlow 1, of which nothing is set",
+    "TensorArrayConcatV3": "As TensorListConcatV2",
+    "TensorArrayGatherV3": "As TensorListGather",
+    "TensorArrayReadV3": "As TensorListGetItem",
+    "TensorArrayScatterV3": "As TensorListScatterIntoExistingList",
+    "TensorArraySizeV3": "As TensorListLength",
+    "TensorArrayWriteV3": "As TensorListSetItem",
+    "HashTableV2": "A table of keys and values",
+    "InitializeTableV2": "What a table is filled with, before the first run",
+    "InitializeTableFromTextFileV2": "What a table is filled with: the lines of a file, or their columns",
+    "LookupTableImportV2": "What a table is filled with, before the first run",
+    "PartitionedCall": "A function, which takes the node's place",
+    "StatefulPartitionedCall": "A function, which takes the node's place",
+    "ReadVariableOp": "What a variable holds",
+    "VarHandleOp": "A variable, by its name",
+    "VariableV2": "A variable of TensorFlow 1, with what it holds",
+}
+"""Operators of TensorFlow that become no nodes, and have no rows."""
 
 WITHOUT_MEANING: Final = frozenset({"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"})
 """Names in the format that are no operators."""
@@ -58,8 +87,8 @@ def tensorflow() -> Iterator[str]:
     rows = default_registry()[TENSORFLOW]
     yield "| operator | what |"
     yield "|---|---|"
-    for name in sorted(rows.names()):
-        yield f"| {name} | {says(rows.find(name))} |"
+    for name in sorted({*rows.names(), *OF_FLOW}):
+        yield f"| {name} | {OF_FLOW.get(name) or says(rows.find(name))} |"
 
 
 def listed(names: Sequence[str]) -> str:

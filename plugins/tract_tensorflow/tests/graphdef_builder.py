@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from tract_tensorflow.graphdef.loader import TensorflowLoader
 from tract_tensorflow.graphdef.protos import CLASSES
 from tract_tensorflow.graphdef.tensors import ELEMENT_TYPES
 
+import tract_core as tract
+from tract_core.api.loading import handle_of
 from tract_core.data import DatumType
 
 CODES = {kind: code for code, kind in reversed(ELEMENT_TYPES.items())}
@@ -93,3 +97,21 @@ def saved_model(found, outputs, inputs=(), *, tags=("serve",), signature="servin
             info.name, info.dtype = name, 1
             info.tensor_shape.dim.add().size = -1
     return model
+
+
+def load(*nodes, functions=(), **options):
+    """The model of a graph of these nodes."""
+    return TensorflowLoader(**options).load_bytes(content(*nodes, functions=functions))
+
+
+def refused(kind, *nodes, functions=(), **options):
+    """What is said of a graph that cannot be loaded and typed."""
+    with pytest.raises(kind) as caught:
+        load(*nodes, functions=functions, **options).into_typed()
+    return str(caught.value)
+
+
+def run(model, *given):
+    """The results of a model."""
+    runnable = tract.runtime_for_name("reference").prepare(handle_of(model, "case").into_model())
+    return [result.numpy() for result in runnable.run(list(given))]

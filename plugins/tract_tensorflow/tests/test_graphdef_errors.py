@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphdef_builder import const, content, function, graph, node, placeholder, saved_model, shape, tensor
+from graphdef_builder import (
+    const,
+    content,
+    function,
+    graph,
+    load,
+    node,
+    placeholder,
+    refused,
+    run,
+    saved_model,
+    shape,
+    tensor,
+)
 from tract_tensorflow.graphdef.loader import TensorflowLoader
 from tract_tensorflow.graphdef.protos import CLASSES
 
-import tract_core as tract
 from tract_core.api.loading import handle_of
 from tract_core.errors import (
     CorruptModel,
@@ -23,21 +35,6 @@ from tract_core.limits import LoadLimits
 from tract_core.testing.hostile import bounded
 
 X = placeholder("x", 2, 3)
-
-
-def load(*nodes, functions=(), **options):
-    return TensorflowLoader(**options).load_bytes(content(*nodes, functions=functions))
-
-
-def refused(kind, *nodes, functions=(), **options):
-    with pytest.raises(kind) as caught:
-        load(*nodes, functions=functions, **options).into_typed()
-    return str(caught.value)
-
-
-def run(model, *given):
-    runnable = tract.runtime_for_name("reference").prepare(handle_of(model, "case").into_model())
-    return [result.numpy() for result in runnable.run(list(given))]
 
 
 # --- graphs ---

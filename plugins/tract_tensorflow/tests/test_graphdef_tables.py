@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphdef_builder import CODES, const, content, function, graph, node, placeholder, saved_model
+from graphdef_builder import CODES, const, function, graph, load, node, placeholder, refused, run, saved_model
 from tract_tensorflow.graphdef.loader import TensorflowLoader
 from tract_tensorflow.graphdef.text_tables import TextTable
 
-import tract_core as tract
-from tract_core.api.loading import handle_of
 from tract_core.data import DatumType
 from tract_core.errors import CorruptModel, LimitExceeded, MissingOperator, TractError, Unsupported
 from tract_core.limits import LoadLimits
@@ -23,21 +21,6 @@ FIND = node("LookupTableFindV2", "y", "t", "x", "d")
 KEYS = const("k", np.int64([5, 7]))
 VALUES = const("v", np.int64([50, 70]))
 FILL = node("InitializeTableV2", "fill", "t", "k", "v")
-
-
-def load(*nodes, functions=(), **options):
-    return TensorflowLoader(**options).load_bytes(content(*nodes, functions=functions))
-
-
-def refused(kind, *nodes, functions=(), **options):
-    with pytest.raises(kind) as caught:
-        load(*nodes, functions=functions, **options).into_typed()
-    return str(caught.value)
-
-
-def run(model, *given):
-    runnable = tract.runtime_for_name("reference").prepare(handle_of(model, "case").into_model())
-    return [result.numpy() for result in runnable.run(list(given))]
 
 
 ASKED = np.array([7, 6, 5])
