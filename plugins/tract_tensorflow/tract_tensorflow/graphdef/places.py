@@ -16,7 +16,7 @@ Key = tuple[Reference, int]
 """What tells a condition, or a loop, from others."""
 
 
-class Context:
+class Region:
     """A branch or the body of a loop, inside of another.
 
     ``key``: the predicate of a branch, and among how many it chooses by its number, 0 for one that holds or not; or the
@@ -25,21 +25,21 @@ class Context:
 
     __slots__ = ("depth", "inside", "key", "parent", "taken")
 
-    def __init__(self, parent: Context | None, key: Key | None = None, taken: int | None = None) -> None:
+    def __init__(self, parent: Region | None, key: Key | None = None, taken: int | None = None) -> None:
         self.parent = parent
         self.key = key
         self.taken = taken
         self.depth: int = 0 if parent is None else parent.depth + 1
-        self.inside: dict[tuple[Key, int | None], Context] = {}
+        self.inside: dict[tuple[Key, int | None], Region] = {}
 
-    def child(self, key: Key, taken: int | None) -> Context:
+    def child(self, key: Key, taken: int | None) -> Region:
         """The branch, or the loop, of that key inside this one: always the same."""
         found = self.inside.get((key, taken))
         if found is None:
-            found = self.inside[key, taken] = Context(self, key, taken)
+            found = self.inside[key, taken] = Region(self, key, taken)
         return found
 
-    def is_in(self, other: Context) -> bool:
+    def is_in(self, other: Region) -> bool:
         """Whether this one is the other one, or inside of it."""
         found = self
         while found.depth > other.depth and found.parent is not None:
@@ -55,7 +55,7 @@ class Place:
     ``problem``: why it cannot be told. ``dead``: whether a constant says that it is never computed.
     """
 
-    context: Context
+    context: Region
     levels: tuple[int, ...]
     problem: TractError | None = None
     dead: bool = False
@@ -72,7 +72,7 @@ class Choice:
     ``slots``: for each branch, which of its inputs that is.
     """
 
-    base: Context
+    base: Region
     key: Key
     level: int
     slots: tuple[int, ...]
@@ -95,7 +95,7 @@ class Places:
     """
 
     def __init__(self, graph: OldGraph, max_depth: int) -> None:
-        self.root = Context(None)
+        self.root = Region(None)
         self.choices: dict[str, Choice] = {}
         self.passed: dict[str, int] = {}
         self.folded: dict[str, int] = {}

@@ -16,7 +16,7 @@ from tract_core.frozen import frozen
 from tract_core.limits import count_node
 from tract_tensorflow.graphdef.node import node_place
 from tract_tensorflow.graphdef.old_graph import ENTERS, EXITS, MERGES, NEXTS, OLD, SWITCHES, OldGraph, OldLoop, OldNode
-from tract_tensorflow.graphdef.places import Choice, Context, Key, Place, Places
+from tract_tensorflow.graphdef.places import Choice, Key, Place, Places, Region
 from tract_tensorflow.graphdef.protos import CLASSES, Message
 from tract_tensorflow.graphdef.raised_node import RaisedArgument, RaisedFunction, RaisedNode, RaisedSignature
 from tract_tensorflow.graphdef.references import Reference
@@ -78,7 +78,7 @@ class _Raising:
         self._names = set(self.graph.nodes)
         self._numbers: dict[str, int] = {}
         self._scope = scope
-        self.groups: dict[tuple[Context, Key, int], list[str]] = {}
+        self.groups: dict[tuple[Region, Key, int], list[str]] = {}
         self.variables: dict[str, list[str]] = {}
         self.made: dict[object, _Made] = {}
         self.numbered: set[str] = set()
@@ -163,7 +163,7 @@ class _Writer:
     def __init__(
         self,
         work: _Raising,
-        context: Context,
+        context: Region,
         name: str,
         *,
         in_graph: bool = False,
