@@ -11,7 +11,7 @@ from tract_core.frozen import frozen
 
 @frozen
 class RaisedNode:
-    """A node."""
+    """A node. ``name``, ``op``, ``input``, ``attr``: as in its message."""
 
     name: str
     op: str
@@ -24,14 +24,14 @@ class RaisedNode:
 
 @frozen
 class RaisedArgument:
-    """An argument, or an output, of a function."""
+    """An argument, or an output, of a function. ``name``: its own."""
 
     name: str
 
 
 @frozen
 class RaisedSignature:
-    """A function's name, arguments and outputs."""
+    """A function's ``name``; ``input_arg``, ``output_arg``: its arguments and its outputs."""
 
     name: str
     input_arg: Sequence[RaisedArgument]
@@ -40,7 +40,7 @@ class RaisedSignature:
 
 @frozen
 class RaisedFunction:
-    """A function. ``ret``: the tensor that each output is."""
+    """A function. ``signature``, ``node_def``: as in its message. ``ret``: the tensor that each output is."""
 
     signature: Any
     node_def: Sequence[Any]
