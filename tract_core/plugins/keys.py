@@ -78,8 +78,10 @@ AXES: TableKey[type, AxesFn] = TableKey(
 )
 
 
-PartnerFn = Callable[[Path, Mapping[str, Array]], Mapping[str, Array]]
-"""``(path, inputs by name) -> tensors by name``: run the model of a file in another engine.
+PartnerFn = Callable[[Path, Mapping[str, Array], Mapping[str, Any]], Mapping[str, Array]]
+"""``(path, inputs by name, options) -> tensors by name``: run the model of a file in another engine.
+
+``options``: the keywords that its loader here was given, by flags of its format.
 
 The tensors are all that the engine can show, intermediate ones too, under the names of the file. Raises PluginError,
 with the ``pip install`` that would help, when the engine is not there, and RunError when it fails.

@@ -29,6 +29,7 @@ RESERVED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "partner": {
         "onnxruntime": ("tract-onnx",),
         "openvino": ("tract-onnx",),
+        "tensorflow": ("tract-tensorflow",),
         "tflite": ("tract-tensorflow",),
         "torch": ("tract-torch",),
     },

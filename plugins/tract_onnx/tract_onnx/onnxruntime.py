@@ -39,7 +39,7 @@ _SILENT: Final = 4
 
 
 @ROWS.row(PARTNERS, "onnxruntime")
-def run_in_onnxruntime(path: Path, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+def run_in_onnxruntime(path: Path, inputs: Mapping[str, Array], options: object = None) -> Mapping[str, Array]:
     """Every tensor that ONNX Runtime computes, by name. Its graph optimisations are off.
 
     Raises PluginError when it is not installed or cannot load the file, InputError for a missing input, RunError.

@@ -27,7 +27,7 @@ _NOT_COMPUTED: Final = ("Constant", "Parameter", "Result")
 
 
 @ROWS.row(PARTNERS, "openvino")
-def run_in_openvino(path: Path, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+def run_in_openvino(path: Path, inputs: Mapping[str, Array], options: object = None) -> Mapping[str, Array]:
     """Every tensor that OpenVINO computes under a name of the file, by that name.
 
     Raises PluginError when it is not installed, InputError for a missing input, RunError.

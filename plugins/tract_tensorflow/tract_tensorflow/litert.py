@@ -22,7 +22,7 @@ _HOMES: Final = ("ai_edge_litert.interpreter", "tensorflow.lite.python.interpret
 
 
 @ROWS.row(PARTNERS, "tflite")
-def run_in_litert(path: Path, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+def run_in_litert(path: Path, inputs: Mapping[str, Array], options: object = None) -> Mapping[str, Array]:
     """Every tensor that LiteRT's reference kernels compute, by the names that models of this project have.
 
     Raises PluginError when it is not installed, InputError for a missing input, RunError.

@@ -156,7 +156,7 @@ def row_modules() -> Mapping[str, Sequence[str]]:
         "memory": ["tract_tensorflow.tflite_only.detection"],
         "elements": ["tract_tensorflow.llvm.fixed_point"],
         "onnx_write": ["tract_tensorflow.onnx.fixed_point"],
-        "partners": ["tract_tensorflow.litert"],
+        "partners": ["tract_tensorflow.litert", "tract_tensorflow.tensorflow"],
         "tflite": [
             *(f"tract_tensorflow.tflite.ops.{family}" for family in _TFLITE),
             *(f"tract_tensorflow.tflite.quantized.{family}" for family in _QUANTIZED),

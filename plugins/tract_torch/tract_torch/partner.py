@@ -24,7 +24,7 @@ ROWS = Rows()
 
 
 @ROWS.row(PARTNERS, "torch")
-def run_in_torch(path: Path, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+def run_in_torch(path: Path, inputs: Mapping[str, Array], options: object = None) -> Mapping[str, Array]:
     """Every tensor that the operators of PyTorch compute, by its name in the model, and as archives spell it.
 
     Raises InputError for a file that is no ``.pt2``, and for a missing input, ModelError, RunError.

@@ -116,8 +116,9 @@ def _partner(request: Request, model: TypedModel, arrays: list[Array], flags: Fl
     path = Path(flags["original"]) if flags["original"] else request.pipeline.path
     given = {model.outlet_name(outlet): array for outlet, array in zip(model.inputs, arrays, strict=True)}
     given = {name: _with_context(array, *request.pipeline.context_of(name)) for name, array in given.items()}
+    options = {flag.keyword: value for flag, value in request.pipeline.flags.of_format.items()}
     with request.progress(f"running {flags['partner']} on"):
-        return Reference(flags["partner"], run(path, {**request.pipeline.constants, **given}))
+        return Reference(flags["partner"], run(path, {**request.pipeline.constants, **given}, options))
 
 
 def _with_context(array: Array, before: int, after: int) -> Array:

@@ -30,7 +30,7 @@ from tract_tensorflow.graphdef.op import GraphOp
 from tract_tensorflow.graphdef.operators import Operators
 from tract_tensorflow.graphdef.protos import CLASSES, Message
 from tract_tensorflow.graphdef.raising import is_old
-from tract_tensorflow.graphdef.references import check_name, in_graph, outputs_of_functions
+from tract_tensorflow.graphdef.references import Reference, check_name, in_graph, outputs_of_functions
 from tract_tensorflow.graphdef.registry import TENSORFLOW
 from tract_tensorflow.graphdef.saved_model import (
     ENTRY,
@@ -52,7 +52,7 @@ _NO_OUTPUTS: Final = frozenset({"NoOp", "Assert", "Const", *PLACEHOLDERS, *FILLS
 """Nodes that nobody reads and that are no outputs of a graph all the same."""
 
 
-_SAVED_MODEL: Final = b"\x08\x01"
+SAVED_MODEL: Final = b"\x08\x01"
 """How the file of a SavedModel begins: with the version of its form."""
 
 
@@ -74,7 +74,7 @@ class TensorflowLoader:
         limits: LoadLimits = DEFAULT_LIMITS,
     ) -> None:
         self._registry = registry
-        self._outputs = [name.strip() for name in outputs.split(",") if name.strip()]
+        self._outputs = outputs
         self._signature = signature
         self._limits = limits
         self._problems: list[TractError] | None = None
@@ -117,16 +117,14 @@ class TensorflowLoader:
     def _read(self, content: mmap | bytes, path: Path | None) -> InferenceModel:
         name = "" if path is None else path.name
         with spending(self._limits), uncollected():
-            if content[:2] == _SAVED_MODEL:
+            if content[:2] == SAVED_MODEL:
                 return self._saved(parse("SavedModel", content, "SavedModel", name), len(content), path)
             return self._frozen(parse("GraphDef", content, "frozen graph of TensorFlow", name), len(content))
 
     def _frozen(self, graph: Message, size: int) -> InferenceModel:
         model = self._new_model()
         inputs = [(node.name, 0) for node in graph.node if node.op in PLACEHOLDERS and not _is_left_over(node)]
-        wanted = [in_graph(name) for name in self._outputs] or _unread(graph.node)
-        if not wanted:
-            raise CorruptModel("the graph has no outputs", where="graph")
+        wanted = outputs_of_graph(graph, self._outputs)
         file = self._file(graph, size)
         file = replace(file, tables=Tables(file.tensors, {}, None).of(graph))
         file, nodes = in_new_form(file, graph.node, [*inputs, *wanted])
@@ -188,7 +186,18 @@ def parse(kind: str, content: Any, what: str, name: str = "") -> Message:
     return message
 
 
-def _unread(nodes: Sequence[Message]) -> list[tuple[str, int]]:
+def outputs_of_graph(graph: Message, names: str) -> list[Reference]:
+    """The outputs of a frozen graph: those of ``names``, with commas between them, or what nothing reads.
+
+    Raises CorruptModel where there are none, LimitExceeded for too many.
+    """
+    found = [in_graph(name.strip()) for name in names.split(",") if name.strip()] or _unread(graph.node)
+    if not found:
+        raise CorruptModel("the graph has no outputs", where="graph")
+    return found
+
+
+def _unread(nodes: Sequence[Message]) -> list[Reference]:
     """The nodes that no other one reads or waits for, in the order of the file. Raises LimitExceeded for too many."""
     read = {in_graph(text.removeprefix("^"))[0] for node in nodes for text in node.input}
     found = [(node.name, 0) for node in nodes if node.name not in read and node.op not in _NO_OUTPUTS]

@@ -44,4 +44,14 @@ class GraphOp(InferenceOp):
         given = [None if slot is None else inputs[slot] for slot in self.slots]
         before = len(model.nodes)
         result = call_row(model.registry, self.function, self.node, GraphWiring(model, name, given, self.marks))
-        return named(model, self.node.output_names, outlets_of(model, self.function, result), before)
+        found = named(model, self.node.output_names, outlets_of(model, self.function, result), before)
+        _keep_apart(model, found, before)
+        return found
+
+
+def _keep_apart(model: TypedModel, outputs: Sequence[OutletId], before: int) -> None:
+    """Label what would be called as a later output of the node, ``NAME:1``, and is none: it is cast behind."""
+    for node in model.nodes[before:]:
+        for outlet in node.outlets()[1:]:
+            if outlet not in outputs and outlet not in model.outlet_labels:
+                model.set_label(outlet, f"{node.name}.{outlet.slot}")

@@ -34,7 +34,8 @@ _OLD_ASSETS: Final = "saved_model_assets"
 """Under which name TensorFlow 1 has the assets of a graph."""
 
 _SERVE: Final = "serve"
-_INIT: Final = "__saved_model_init_op"
+INIT: Final = "__saved_model_init_op"
+"""The signature that stands for what fills tables."""
 
 
 def graph_to_serve(model: Message) -> Message:
@@ -52,7 +53,7 @@ def graph_to_serve(model: Message) -> Message:
 
 def signature_of(meta: Message, name: str) -> Message:
     """The signature of that name; the usual one, or the only one, where no name is given. Raises InputError."""
-    there = sorted(one for one in meta.signature_def if one != _INIT and meta.signature_def[one].outputs)
+    there = sorted(one for one in meta.signature_def if one != INIT and meta.signature_def[one].outputs)
     wanted = name or (USUAL if USUAL in there else there[0] if len(there) == 1 else "")
     if wanted in there:
         return meta.signature_def[wanted]
