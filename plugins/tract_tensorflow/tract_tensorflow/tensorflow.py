@@ -45,17 +45,7 @@ def run_in_tensorflow(path: Path, inputs: Mapping[str, Array], options: Mapping[
     with _quiet():
         tensorflow = _imported()
         try:
-            content = (path / ENTRY if path.is_dir() else path).read_bytes()
-            read = _saved if content.startswith(SAVED_MODEL) else _frozen
-            with tensorflow.Graph().as_default(), tensorflow.compat.v1.Session(config=_plain(tensorflow)) as session:
-                given, wanted = read(tensorflow, session, content, path, options)
-                missing = [name for name in given if name not in inputs]
-                if missing:
-                    problem = f"TensorFlow wants the inputs {', '.join(missing)}, which have no value"
-                    raise InputError(problem)
-                fed = {one: _fed(inputs[name], one.dtype) for name, one in given.items()}
-                shown = _computed(wanted.values()) | wanted
-                found = session.run(shown, fed)
+            found = _run(tensorflow, path, inputs, options)
         except TractError as error:
             raise error.at(str(path)) from error.__cause__
         except OSError as error:
@@ -63,6 +53,19 @@ def run_in_tensorflow(path: Path, inputs: Mapping[str, Array], options: Mapping[
         except Exception as error:  # its exceptions have no class in common but this one
             raise RunError(f"TensorFlow fails: {_in_short(error)}", where=str(path)) from error
     return {name: _array(value) for name, value in found.items()}
+
+
+def _run(tensorflow: Any, path: Path, inputs: Mapping[str, Array], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run gives, by name."""
+    content = (path / ENTRY if path.is_dir() else path).read_bytes()
+    read = _saved if content.startswith(SAVED_MODEL) else _frozen
+    with tensorflow.Graph().as_default(), tensorflow.compat.v1.Session(config=_plain(tensorflow)) as session:
+        given, wanted = read(tensorflow, session, content, path, options)
+        missing = [name for name in given if name not in inputs]
+        if missing:
+            raise InputError(f"TensorFlow wants the inputs {', '.join(missing)}, which have no value")
+        fed = {one: _fed(inputs[name], one.dtype) for name, one in given.items()}
+        return session.run(_computed(wanted.values()) | wanted, fed)
 
 
 def _imported() -> Any:

@@ -1,0 +1,1 @@
+"""Models at addresses that only the file systems of TensorFlow know."""
