@@ -169,6 +169,13 @@ def count_node() -> None:
         budget.node()
 
 
+def count_nodes(count: int) -> None:
+    """Take so many nodes from the budget. Raises LimitExceeded."""
+    budget = _BUDGET.get()
+    if budget is not None:
+        budget.node(count)
+
+
 @cache
 def machine_memory() -> int:
     """Bytes of memory that this process may have: what is built in, or less where a limit is set on it."""

@@ -324,6 +324,47 @@ def test_graphs_with_too_many_outputs_are_refused():
 
 
 @pytest.mark.hostile
+def test_what_is_beside_the_weights_is_bounded_before_it_is_parsed():
+    weights = const("w", np.ones((50, 100), np.float32))
+    nodes = [X, weights, node("Relu", "y", "x")]
+    load(*nodes, limits=LoadLimits(max_parsed_bytes=400))
+    message = refused(LimitExceeded, *nodes, limits=LoadLimits(max_parsed_bytes=50))
+    assert "beside its weights it has more than 50 bytes" in message
+    assert "LoadLimits(max_parsed_bytes=...)" in message
+    few = LoadLimits(max_parsed_bytes=1 << 16)
+    for hostile in (b"\x0a\x00" * (1 << 20), b"\x08\x01" + b"\x12\x00" * (1 << 20)):  # nodes, and graphs, of nothing
+        with bounded(), pytest.raises(LimitExceeded, match="beside its weights"):
+            TensorflowLoader(limits=few).load_bytes(hostile)
+    for broken in (b"\x0a\xff\xff\xff\x7f", b"\x0a" + b"\xff" * 20, b"\x0b", b"\x0a"):
+        with pytest.raises(CorruptModel):
+            TensorflowLoader(limits=LoadLimits(max_parsed_bytes=0)).load_bytes(broken)
+
+
+def test_nodes_count_each_time_that_they_are_looked_at():
+    unread = [node("Relu", f"r{n}", "a") for n in range(500)]
+    calls = [call("c0", "f", "x"), *(call(f"c{n}", "f", f"c{n - 1}") for n in range(1, 100))]
+    functions = [function("f", ["a"], {"b": "r0:activations:0"}, unread)]
+    message = refused(LimitExceeded, X, *calls, functions=functions, limits=LoadLimits(max_nodes=10_000))
+    assert "more than 10000 nodes" in message
+
+
+def test_a_filter_of_very_many_elements_becomes_no_nodes():
+    image, filters = placeholder("x", 1, 6, 7, 3), placeholder("k", 3, 1000, 3)
+    options = {"strides": [1, 2, 1, 1], "rates": [1, 1, 2, 1], "padding": b"SAME"}
+    message = refused(LimitExceeded, image, filters, node("Dilation2D", "y", "x", "k", **options))
+    assert "a filter of [3, 1000]; at most 1024 elements are allowed" in message
+
+
+@pytest.mark.parametrize(
+    ("bins", "attributes"), [(1, {}), (4, {"upper_frequency_limit": float("inf")}), (1 << 40, {}), (1 << 19, {})]
+)
+def test_bands_that_cannot_be(bins, attributes):
+    nodes = [placeholder("x", 1, 2, bins), const("rate", np.int32(16000))]
+    mfcc = node("Mfcc", "y", "x", "rate", filterbank_channel_count=4096, **attributes)
+    assert "coefficients of 4096 bands" in refused(Unsupported, *nodes, mfcc)
+
+
+@pytest.mark.hostile
 @pytest.mark.parametrize("size", [1 << 33, (1 << 63) - 1, 1 << 62])
 def test_sizes_that_no_machine_has_are_bounded(size):
     limits = LoadLimits(max_tensor_bytes=1 << 26, max_fold_bytes=1 << 24)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from lite_files import content_of, opened, operators, patched
 from tract_tensorflow.tflite.flatbuffer import FlatTable
@@ -35,6 +37,19 @@ def test_a_graph_that_is_not_there(number: int) -> None:
     content = content_of("control", "call of a composite")
     with pytest.raises(CorruptModel, match=f"graph {number} is asked for, the file has 2"):
         typed(patched(content, options(content, 0, 0), "decomposition_subgraph_index", number))
+
+
+@pytest.mark.parametrize("sizes", [(2**31 - 1, 1000), (3, 2**31 - 1)])
+def test_a_tensor_that_the_file_says_is_enormous_is_refused_before_it_is_made(sizes: tuple[int, int]) -> None:
+    content = content_of("stablehlo", "IOTA 0 float32")
+    named = [struct.pack("<Iii", 2, *one) for one in ((3, 4), sizes)]
+    assert content.count(named[0]) == 1
+    with pytest.raises(LimitExceeded, match=r"tensor 0 't0': FLOAT32 of shape .* takes \d+ bytes, 1000 are allowed"):
+        typed(content.replace(*named), max_tensor_bytes=1000)
+    typed(content, max_tensor_bytes=1000)
+    if sizes[0] > 3:
+        with pytest.raises(LimitExceeded, match=r"LoadLimits\(max_tensor_bytes=...\)"):
+            typed(content.replace(*named))
 
 
 def test_graphs_call_one_another_only_so_deep() -> None:

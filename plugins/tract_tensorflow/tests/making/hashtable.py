@@ -19,6 +19,11 @@ def cases(draw: np.random.Generator) -> Iterator[Case]:
     texts = np.array(["two", "", "three", "one"], object)
     yield ("numbers of texts", table(words, numbers, (4,), -1), [texts], 2)
     again = [1, 2, 1]
+    many = draw.permutation(np.arange(-300, 300, 3))
+    some = draw.integers(-300, 300, (4, 5))
+    named = [str(one) for one in many.tolist()]
+    yield ("many keys", table(many, named, (4, 5), "none"), [some], 2)
+    yield ("many texts", table(named, many, (4, 5), -1), [some.astype(str).astype(object)], 2)
     yield ("equal keys", table(np.array(again, np.int64), ["a", "b", "c"], (2, 3), "?"), [asked], 1)
 
 

@@ -15,7 +15,7 @@ from tract_core.analysis.inference import InferenceModel, InferenceOp, Source, U
 from tract_core.errors import CorruptModel, TractError, Unsupported
 from tract_core.frontend.order import ordered
 from tract_core.frozen import frozen
-from tract_core.limits import count_node
+from tract_core.limits import check_time, count_nodes
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array
@@ -81,6 +81,7 @@ class NodesReader:
         self._scope = scope
         self._prefix = prefix
         self._index: dict[str, int] = {}
+        count_nodes(len(nodes))
         for index, node in enumerate(nodes):
             if check_name(node.name) in self._index:
                 raise CorruptModel(f"two nodes are named {node.name[:200]!r}", where=scope or "graph")
@@ -137,7 +138,7 @@ class NodesReader:
         return values[slot]
 
     def _add(self, proto: Message, inputs: list[Value]) -> None:
-        count_node()
+        check_time()
         refused = self._file.refused.get((self._scope, proto.name))
         if refused is not None:
             raise refused

@@ -28,6 +28,7 @@ from tract_tensorflow.graphdef.node import GraphNode
 from tract_tensorflow.graphdef.old_graph import EXITS, SWITCHES
 from tract_tensorflow.graphdef.op import GraphOp
 from tract_tensorflow.graphdef.operators import Operators
+from tract_tensorflow.graphdef.parsed_size import check_parsed
 from tract_tensorflow.graphdef.protos import CLASSES, Message
 from tract_tensorflow.graphdef.raising import is_old
 from tract_tensorflow.graphdef.references import Reference, check_name, in_graph, outputs_of_functions
@@ -174,6 +175,7 @@ class TensorflowLoader:
 def parse(kind: str, content: Any, what: str, name: str = "") -> Message:
     """A message of a file. Raises CorruptModel, which says what else the file is where it can."""
     message = CLASSES[kind]()
+    check_parsed(content, kind, limits_now())
     try:
         message.ParseFromString(bytes(content))
     except (DecodeError, ValueError) as error:

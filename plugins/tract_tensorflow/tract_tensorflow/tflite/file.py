@@ -216,8 +216,8 @@ def read_tensor(index: int, table: FlatTable, limits: LoadLimits) -> TfliteTenso
     try:
         sizes, signature = table.numbers("shape").tolist(), table.numbers("shape_signature").tolist()
         given = signature if len(signature) == len(sizes) else sizes
-        checked_shape([max(size, 0) for size in given], limits)
         kind = type_name(table.integer("type"))
+        _check_size(kind, checked_shape([max(size, 0) for size in given], limits), limits)
         quantization = read_quantization(table.table("quantization"))
         _check_zeros(kind, quantization)
         return TfliteTensor(
@@ -233,6 +233,17 @@ def read_tensor(index: int, table: FlatTable, limits: LoadLimits) -> TfliteTenso
         )
     except TractError as error:
         raise error.at(f"tensor {index} {name[:200]!r}") from None
+
+
+def _check_size(name: str, shape: tuple[int, ...], limits: LoadLimits) -> None:
+    """Raises LimitExceeded for a tensor of too many bytes: what makes it would make as many before it is refused."""
+    kind = ELEMENT_TYPES.get(name)
+    size = prod(shape) * (1 if kind is None else kind.itemsize)
+    if size > limits.max_tensor_bytes:
+        raise LimitExceeded(
+            f"{name} of shape {list(shape)} takes {size} bytes, {limits.max_tensor_bytes} are allowed",
+            hint="a model that needs so many can be loaded with LoadLimits(max_tensor_bytes=...)",
+        )
 
 
 def _check_zeros(name: str, quantization: Quantization | None) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import reduce
+from math import prod
+from typing import Final
 
 import numpy as np
 
 from tract_core.dims import is_symbolic
-from tract_core.errors import FactError
+from tract_core.errors import FactError, LimitExceeded
 from tract_core.model.graph import OutletId
 from tract_core.ops.binary import Add, Max
 from tract_core.ops.conv import Conv, KernelFormat
@@ -52,6 +54,10 @@ def _conv(wire: GraphWiring, op: Conv, x: OutletId, kernel: OutletId) -> OutletI
     return wire.op(op, x, kernel, bias)
 
 
+_MOST: Final = 1024
+"""Elements of a filter of Dilation2D, each of which becomes nodes of its own."""
+
+
 @tf_op(ROWS, "Dilation2D")
 def dilation(node: GraphNode, wire: GraphWiring) -> OutletId:
     """The largest sum of a window and a filter, channel by channel"""
@@ -61,6 +67,8 @@ def dilation(node: GraphNode, wire: GraphWiring) -> OutletId:
     if not wire.dtype(x).is_number() or wire.dtype(x).is_complex():
         raise FactError(f"Dilation2D wants real numbers, found {wire.fact(x)}")
     sizes = kernel_sizes(wire, wire.unsqueeze(kernel, [3]))
+    if prod(sizes) > _MOST:
+        raise LimitExceeded(f"a filter of {list(sizes)}; at most {_MOST} elements are allowed")
     patches = Patches.of(node, sizes, "rates")
     parts = patches.wire(wire, x, lowest(np.dtype(wire.dtype(x).numpy)))
     sums = [

@@ -50,13 +50,24 @@ def mfcc(node: GraphNode, wire: GraphWiring) -> Wired:
     rate = wire.known_ints(wire.number(wire.input(1)), "sample rate of Mfcc")[0]
     bands, count = node.integer("filterbank_channel_count", 40), node.integer("dct_coefficient_count", 13)
     low, high = node.number("lower_frequency_limit", 20.0), node.number("upper_frequency_limit", 4000.0)
-    if x.rank != 3 or is_symbolic(x.shape[2]) or not 1 <= count <= bands <= 4096 or rate < 1 or not 0 <= low < high:
+    if (
+        x.rank != 3
+        or is_symbolic(x.shape[2])
+        or not _is_sane(int(x.shape[2]), rate, bands, low, high)
+        or not 1 <= count <= bands
+    ):
         raise Unsupported(f"{count} coefficients of {bands} bands from {low} to {high} hertz, of {x.fact} at {rate}")
     weights = _band_weights(int(x.shape[2]), rate, bands, low, high)
     energies = _times(x.sqrt().cast(DatumType.F64), weights)
     steps = np.arange(count)[None] * (np.arange(bands)[:, None] + 0.5)
     cosines = math.sqrt(2 / bands) * np.cos(np.pi / bands * steps)
     return _times(energies.maximum(1e-12).log(), cosines).cast(DatumType.F32)
+
+
+def _is_sane(bins: int, rate: int, bands: int, low: float, high: float) -> bool:
+    """Whether so many frequencies can be shared out to so many bands."""
+    ends = 0 <= low < high < math.inf
+    return ends and rate >= 1 and bands <= 4096 and 2 <= bins <= 1 << 20 and bins * bands <= 1 << 24
 
 
 def _times(x: Wired, matrix: Array) -> Wired:
