@@ -24,7 +24,7 @@ SETUP = "import numpy as np; image = np.ones((2, 3, 8, 8), np.float32)"
 OURS = "import tract_core as tract; from tract_core.plugins import default_registry"
 PYTHONS = [
     Path(sys.executable),
-    *(ROOT / f".venv-{name}" / "bin" / "python" for name in ("peers", "interchange", "archives")),
+    *(ROOT / f".venv-{name}" / "bin" / "python" for name in ("peers", "interchange", "archives", "tensorflow")),
 ]
 """Where packages of others may be."""
 
@@ -33,7 +33,7 @@ CODE = re.compile(r"`([^`]*(?:[(=.]|^import )[^`]*)`")
 
 
 def test_the_page_has_its_parts() -> None:
-    assert list(PARTS) == ["ONNX Runtime", "OpenVINO", "tract", "torch-to-nnef", "cervo"]
+    assert list(PARTS) == ["ONNX Runtime", "OpenVINO", "tract", "TensorFlow and TFLite", "torch-to-nnef", "cervo"]
     assert sum(map(len, PARTS.values())) >= 50
 
 
@@ -52,8 +52,26 @@ def folder(tmp_path: Path) -> Path:
     graph = helper.make_graph(nodes, "graph", [taken], [given], held)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, tmp_path / "model.onnx")
+    add_models_of_tensorflow(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     return tmp_path
+
+
+def add_models_of_tensorflow(folder: Path) -> None:
+    """A file of TFLite, a SavedModel and a frozen graph, of the cases of tract-tensorflow."""
+    held = ROOT / "plugins" / "tract_tensorflow" / "tests"
+    with np.load(held / "tflite_cases" / "conv.npz") as cases:
+        content = cases["conv FLOAT32 same stride 1 dilation 1 activation 0/model"]
+        (folder / "model.tflite").write_bytes(content.tobytes())
+    with np.load(held / "graphdef" / "binary.npz") as cases:
+        name = next(name for name in cases.files if name.endswith("/graph"))
+        (folder / "frozen.pb").write_bytes(cases[name].tobytes())
+    with np.load(held / "saved_models.npz") as cases:
+        for name in cases.files:
+            if name.startswith("dense/file/"):
+                path = folder / "saved" / name.removeprefix("dense/file/")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(cases[name].tobytes())
 
 
 def run(python: Path, lines: list[str], folder: Path) -> None:
@@ -86,6 +104,7 @@ def test_ours(part: str, folder: Path) -> None:
         ("ONNX Runtime", "import onnxruntime as ort"),
         ("OpenVINO", "import openvino as ov; core = ov.Core()"),
         ("tract", "import tract; assert not hasattr(tract, '__all__')"),
+        ("TensorFlow and TFLite", "import tensorflow as tf"),
         ("torch-to-nnef", "import torch; import torch_to_nnef"),
     ],
 )
