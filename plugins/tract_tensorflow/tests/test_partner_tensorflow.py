@@ -75,6 +75,23 @@ def test_what_tensorflow_says_on_the_error_stream_is_dropped_and_what_it_raises_
         run_in_tensorflow(tmp_path / "absent.pb", {}, {})
 
 
+def test_what_the_loader_was_asked_is_told(tmp_path, monkeypatch):
+    """A stand-in for the run gives what NumPy computes, so that nothing differs."""
+    asked = []
+
+    def stand_in(tensorflow, path, inputs, options):
+        asked.append(options)
+        return {"kept": np.maximum(inputs["x"] @ WEIGHTS, 0)}
+
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace())
+    monkeypatch.setattr("tract_tensorflow.tensorflow._run", stand_in)
+    path = frozen(tmp_path / "model.pb")
+    assert compare(path, "--tensorflow-outputs", "kept", "--json").exit_code == 0
+    result = compare(path, "--allow-missing-outputs")
+    assert result.exit_code == 0, result.output
+    assert asked == [{"outputs": "kept"}, {}]
+
+
 def test_a_frozen_graph_is_compared_node_by_node(tensorflow, tmp_path):
     path = frozen(tmp_path / "model.pb")
     result = compare(path, "--json")
