@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tract_tensorflow.tflite.steps import _step  # pyright: ignore[reportPrivateUsage]: what it gives is the point
 from tract_tensorflow.tflite_only.fixed_point import FixedPointScale, FixedPointSteps, Rounding
 from tract_tensorflow.tflite_only.fixed_point_sum import FixedPointSum, Term
 
@@ -151,3 +152,9 @@ def test_types_that_do_not_fit() -> None:
     total = FixedPointSum((half, half), 20, 2**30, -18, steps)
     with pytest.raises(FactError, match="FixedPointSum wants integers of 8 bits, found 2,i32 and 2,i32"):
         total.output_facts([whole, whole])
+
+
+@pytest.mark.parametrize(("scale", "wanted"), [(1e-40, (-3, 127)), (0.5, (-3, 9)), (1e30, (-3, -3))])
+def test_ends_of_an_activation_where_no_float_holds_the_quotient(scale: float, wanted: tuple[int, int]) -> None:
+    """RELU6 in steps of a scale around -3, in 8 bits."""
+    assert (max(-128, _step(0.0, scale, -3)), min(127, _step(6.0, scale, -3))) == wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -105,9 +106,14 @@ _ENDS: dict[str, Sequence[float | None]] = {
 }
 
 
+_FAR: Final = 2.0**62
+"""Beyond what any type has; scales may be so small that no float holds the quotient."""
+
+
 def _step(number: float, scale: float, zero: int) -> int:
-    """The step in which a number lies: the quotient in f32, halves away from zero."""
-    quotient = float(np.float32(number) / np.float32(scale))
+    """The step in which a number lies: the quotient in f32, halves away from zero; beyond all types, one that is."""
+    with np.errstate(over="ignore"):
+        quotient = min(max(float(np.float32(number) / np.float32(scale)), -_FAR), _FAR)
     return zero + int(np.copysign(np.floor(abs(quotient) + 0.5), quotient))
 
 
