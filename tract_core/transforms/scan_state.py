@@ -54,7 +54,7 @@ class ExportScanState:
         inputs, outputs = len(result.inputs), len(result.outputs)
         for node in [result.nodes[place] for place in result.eval_order()]:
             if isinstance(node.op, Scan) and _fits(result, node, node.op):
-                _export(result, node, node.op)
+                export_states(result, node, node.op)
         add_whole(result, len(result.inputs) - inputs, len(result.outputs) - outputs)
         result.prune()
         result.check_consistency()
@@ -68,8 +68,12 @@ def _fits(model: TypedModel, node: TypedNode, op: Scan) -> bool:
     return not any(isinstance(model.nodes[place].op, TypedSource) for place in needed)
 
 
-def _export(model: TypedModel, node: TypedNode, op: Scan) -> None:
-    """Give a loop a source for each state, and have it give the last value of each."""
+def export_states(model: TypedModel, node: TypedNode, op: Scan) -> list[OutletId]:
+    """Give a loop a source for each state, the last inputs of the model, and its last value, the last outputs.
+
+    Returns what the states began with.
+    """
+    began = [node.inputs[slot] for slot in op.state_inputs]
     mappings, slots = list(op.outputs), len(node.outputs)
     for slot in op.state_outputs:
         if mappings[slot].last is None:
@@ -91,3 +95,4 @@ def _export(model: TypedModel, node: TypedNode, op: Scan) -> None:
         name, last = model.unique_name(f"{node.name}.state_out{number}"), mappings[slot].last
         assert last is not None  # given above
         model.outputs += model.wire_node(name, Identity(), [OutletId(node.id, last)])
+    return began

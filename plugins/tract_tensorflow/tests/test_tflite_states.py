@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lite_files import content_of, inputs_of, outputs_of
+from lite_files import content_of, inputs_of, opened, outputs_of
 
 import tract_core as tract
-from tract_core.errors import CorruptModel
+from tract_core.errors import CorruptModel, TractError
 
 KEEPING = [
     ("recurrent", "lstm all floats time first True"),
@@ -20,6 +20,8 @@ KEEPING = [
     ("recurrent", "svdf rank 2 of 3 floats"),
     ("control", "variable that is added to"),
     ("control", "two variables that change places"),
+    ("control_states", "variable in a branch True"),
+    ("control_states", "variable in a loop 3 times"),
 ]
 NEAR = 2e-6
 
@@ -87,3 +89,20 @@ def test_a_variable_that_nothing_was_assigned_to_is_named() -> None:
     content = content_of("control", "variable that is added to").replace(b"sum\0", b"mus\0", 1)
     with pytest.raises(CorruptModel, match=r"'variable (sum|mus)' is read before anything is assigned to it"):
         tract.load_bytes(content)
+
+
+def test_a_branch_assigns_a_variable_that_holds_nothing() -> None:
+    content = content_of("control_states", "variable in a branch True").replace(b"sum\0", b"mus\0", 1)
+    with pytest.raises(CorruptModel, match=r"'variable (sum|mus)' is read before anything is assigned to it"):
+        tract.load_bytes(content)
+
+
+def test_a_loop_that_hands_on_another_variable_is_refused() -> None:
+    content = content_of("control_states", "variable that a loop is given 3 times")
+    graph = opened(content).graph(3)
+    first, count = graph.numbers("outputs").tolist()[0], graph.length("tensors")
+    place = content.rindex(np.array(graph.numbers("outputs"), np.int32).tobytes())
+    assert first < count
+    changed = content[:place] + np.int32(graph.numbers("outputs")[1]).tobytes() + content[place + 4 :]
+    with pytest.raises(TractError, match=r"graph 3 has 4 outputs, 3 values go round"):
+        tract.load_bytes(changed)

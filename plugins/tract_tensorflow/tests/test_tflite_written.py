@@ -18,20 +18,23 @@ CASES = [
     ("conv", "conv UINT8 valid stride 1 dilation 1 activation 0"),
     ("conv", "depthwise INT8 per channel same stride 1 dilation 1 x 2"),
     ("conv", "depthwise FLOAT32 valid stride 2 dilation 1 x 1"),
+    ("control", "loop 5 times"),
+    ("control", "growing 5 times"),
+    ("control_states", "lstm in a loop 4 times"),
     *[
         (family, name)
         for family, step in (("quantized_arithmetic", 6), ("quantized_product", 6), ("quantized_functions", 12))
         for name in [one for one in archive(family) if "INT8" in one and not one.startswith("div ")][::step]
     ],
 ]
-"""Of each family of integers, some. What is divided by is known in a run alone, and has no words in ONNX."""
+"""Loops, and of each family of integers, some. What is divided by is known in a run alone, and has no words in ONNX."""
 
 
 def parts_of(family: str, case: str) -> tuple[bytes, list[Any], list[Any]]:
     """The file, what it is given, and what comes out."""
     parts = archive(family)[case]
     given = [parts[f"in{slot}"] for slot in range(sum(name.startswith("in") for name in parts))]
-    return parts["model"].tobytes(), given, [parts[name] for name in sorted(parts) if name.startswith("out")]
+    return parts["model"].tobytes(), given, [parts[name] for name in sorted(parts) if name.startswith("out") and "/" not in name]
 
 
 @pytest.mark.parametrize(("family", "case"), CASES)

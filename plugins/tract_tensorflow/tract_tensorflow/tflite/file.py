@@ -18,7 +18,7 @@ from tract_core.ops.rounding import limits as ends_of
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Table
 from tract_tensorflow.tflite.flatbuffer import Flatbuffer, FlatTable
-from tract_tensorflow.tflite.options import CUSTOM, OPERATORS
+from tract_tensorflow.tflite.options import CUSTOM, MORE_OPTION_TABLES, OPERATORS, OPTION_TABLES
 from tract_tensorflow.tflite.quantization import Quantization, read_quantization
 from tract_tensorflow.tflite.schema import TENSOR_TYPES
 from tract_tensorflow.tflite.sparsity import dense
@@ -106,7 +106,7 @@ class TfliteTensor:
 class TfliteFile:
     """One file. ``operators``: the functions that wire operators, by name. ``problems``: as of the ONNX frontend.
 
-    ``entered``: the graphs that are being read, by number, the innermost last.
+    ``entered``: the graphs that are being read, by number, the innermost last. ``touched``: what `calls.touched` found.
 
     Raises ModelError.
     """
@@ -130,6 +130,7 @@ class TfliteFile:
         self.graphs = list(self.model.tables("subgraphs"))
         self.buffers = list(self.model.tables("buffers"))
         self.entered: tuple[int, ...] = ()
+        self.touched: dict[tuple[int, tuple[str | None, ...]], Any] = {}
         self._arrays: dict[tuple[int, str, tuple[int, ...]], Array] = {}
         if not self.graphs:
             raise CorruptModel("the file has no graph")
@@ -145,6 +146,13 @@ class TfliteFile:
         if not 0 <= index < len(self.graphs):
             raise CorruptModel(f"graph {index} is asked for, the file has {len(self.graphs)}")
         return self.graphs[index]
+
+    def op_type(self, operator: FlatTable) -> str:
+        """What an operator of a graph is called. Raises CorruptModel."""
+        code = operator.integer("opcode_index")
+        if code >= len(self.codes):
+            raise CorruptModel(f"operator code {code} is asked for, the file has {len(self.codes)}")
+        return self.codes[code]
 
     def inside(self, index: int) -> TfliteFile:
         """The file as a graph of it is read from. Raises CorruptModel, or LimitExceeded when that is too deep."""
@@ -200,6 +208,12 @@ class TfliteFile:
                 where=f"tensor {tensor.name!r}",
             )
         return from_bytes(kind, shape, content, 0, wanted)
+
+
+def options_of(operator: FlatTable) -> FlatTable | None:
+    """What an operator says. Raises CorruptModel."""
+    options = operator.union("builtin_options", OPTION_TABLES)
+    return operator.union("builtin_options2", MORE_OPTION_TABLES) if options is None else options
 
 
 def _operator_name(code: FlatTable) -> str:

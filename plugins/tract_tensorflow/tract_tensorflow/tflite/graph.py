@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tract_core.analysis import into_body
@@ -13,14 +14,25 @@ from tract_core.limits import limits_now
 from tract_core.model.fact import InferenceFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor, read_tensor
+from tract_tensorflow.tflite.calls import (
+    ASK_TABLES,
+    CALLING,
+    LOOPS,
+    Touched,
+    called_graphs,
+    handle_of,
+    parts_of_table,
+    touched,
+    touched_by,
+)
+from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor, options_of, read_tensor
 from tract_tensorflow.tflite.flatbuffer import FlatTable
 from tract_tensorflow.tflite.flex import flex_row
 from tract_tensorflow.tflite.kept import wire_turn
 from tract_tensorflow.tflite.names import unique_names
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.op import TfliteOp
-from tract_tensorflow.tflite.options import CUSTOM, MORE_OPTION_TABLES, OPTION_TABLES
+from tract_tensorflow.tflite.options import CUSTOM
 from tract_tensorflow.tflite.registry import QUANTIZED
 from tract_tensorflow.tflite.variables import Variables
 
@@ -28,38 +40,47 @@ from tract_tensorflow.tflite.variables import Variables
 class GraphReader:
     """Puts the innermost graph that a file has entered into a model.
 
-    ``tensors``: what it says of each; ``inputs``, ``outputs``: which those are. ``variables``: those of the graph
-    around it; ``prefix``: stands in front of the names of its tensors.
+    ``tensors``: what it says of each; ``inputs``, ``outputs``: which those are. ``variables``: what they hold where it
+    begins; ``handles``: which of its inputs are variables, or tables, by name; ``prefix``: stands in front of the names
+    of its tensors.
     """
 
     def __init__(
-        self, file: TfliteFile, model: InferenceModel, variables: Variables | None = None, *, prefix: str = ""
+        self,
+        file: TfliteFile,
+        model: InferenceModel,
+        variables: Variables | None = None,
+        *,
+        handles: Sequence[str | None] = (),
+        prefix: str = "",
     ) -> None:
         self._file = file
         self._graph = graph = file.graph(file.entered[-1])
         self._model = model
         self.tensors = [read_tensor(index, one, file.limits) for index, one in enumerate(graph.tables("tensors"))]
         self._outlets: dict[int, OutletId] = {}
-        self._handles: dict[int, str] = {}
-        self._variables = variables
+        self._variables = Variables() if variables is None else variables
         self._names = [prefix + name for name in unique_names([one.name for one in self.tensors])]
-        self.inputs: list[int] = graph.numbers("inputs").tolist()
+        inputs: list[int] = graph.numbers("inputs").tolist()
+        self._given = [*handles]
+        pairs = zip(inputs, handles, strict=False)
+        self._handles = {index: name for index, name in pairs if name is not None}
+        self.inputs = [index for index in inputs if index not in self._handles]
         self.outputs: list[int] = graph.numbers("outputs").tolist()
         self._check_counts(len(self.inputs), len(self.outputs))
 
     @property
     def keeps(self) -> bool:
         """Whether operators keep something from run to run, which a state of a model goes on with."""
-        assigns = self._variables is not None and bool(self._variables.held)
-        return assigns or any(tensor.is_variable for tensor in self.tensors)
+        return bool(self._variables.held) or any(tensor.is_variable for tensor in self.tensors)
 
     def add_model(self) -> None:
         """Add the graph as a model of its own; one that assigns variables as one node. Raises ModelError."""
-        operators = list(self._graph.tables("operators"))
-        self._variables = Variables()
-        if any(self._op_type(table) == "ASSIGN_VARIABLE" for table in operators):
-            self._add_keeping(operators)
+        found = touched_by(self._file)
+        if found.assigned:
+            self._add_keeping(found)
         else:
+            self._call_once(found)
             self.add_all()
 
     def add_all(self, inputs: Sequence[InferenceFact] | None = None) -> None:
@@ -80,7 +101,13 @@ class GraphReader:
         """What the graph gives. Raises CorruptModel."""
         if not self.outputs:
             raise CorruptModel("the graph has no outputs")
-        return [self._outlet(self._tensor(index), "an output of the graph") for index in self.outputs]
+        found: list[OutletId] = []
+        for place, index in enumerate(self.outputs):
+            if index not in self._handles:
+                found.append(self._outlet(self._tensor(index), "an output of the graph"))
+            elif self._given[place : place + 1] != [self._handles[index]]:
+                raise Unsupported("a graph hands on another variable, or another table, than it was given")
+        return found
 
     def add_inputs(self, inputs: Sequence[InferenceFact] | None) -> list[OutletId]:
         """Add inputs, of these facts or of those that the file says. Raises ModelError."""
@@ -92,14 +119,15 @@ class GraphReader:
             self._outlets[index] = self._model.add_source(self._names[index], fact)
         return [self._outlets[index] for index in self.inputs]
 
-    def _add_keeping(self, operators: Sequence[FlatTable]) -> None:
+    def _call_once(self, found: Touched) -> None:
+        """What other graphs assign to variables, before the first run."""
+        for index in found.once:
+            GraphReader(self._file.inside(index), self._model, self._variables, prefix=f"graph{index}.").add_nodes()
+
+    def _add_keeping(self, found: Touched) -> None:
         """The whole graph as one node: what its variables hold goes on from run to run."""
         inputs = self.add_inputs(None)
-        for table in operators:
-            node = self._view(table)
-            if node.op_type == "CALL_ONCE":
-                self._call_once(node)
-        assert self._variables is not None  # add_model made them
+        self._call_once(found)
         held = self._variables.held
         op = KeepingGraph(self._file, tuple(held))
         names = [self._names[self._tensor(index).index] for index in self.outputs]
@@ -142,19 +170,44 @@ class GraphReader:
             if node.op_type in _ABOUT_VARIABLES:
                 _ABOUT_VARIABLES[node.op_type](self, node)
                 return
+            if node.op_type in CALLING:
+                node = self._calling(node)
             read = [tensor for tensor in node.inputs if tensor is not None and self._is_read(tensor)]
             inputs = [self._outlet(tensor, "it") for tensor in read]
-            inputs += self._tables(node)
+            inputs += [self._variables.value(name) for name in (*self._tables(node), *node.calls.held)]
         except TractError as error:
             raise error.at(where) from None
         numbers = iter(range(len(inputs)))
         slots = *(None if one is None or not self._is_read(one) else next(numbers) for one in node.inputs), *numbers
+        assigned = node.calls.held[: node.calls.assigned]
+        names = tuple(self._names[tensor.index] for tensor in node.outputs)
+        names += tuple(f"{names[0] if names else where}.{name}" for name in assigned)
         facts = [InferenceFact()] * len(names)
         added = self._model.add_node(names[0] if names else where, self._op(node, slots, names), facts, inputs)
-        for outlet, tensor, name in zip(added.outlets(), node.outputs, names, strict=True):
-            self._outlets[tensor.index] = outlet
+        for outlet, name in zip(added.outlets(), names, strict=True):
             if name != added.name:
                 self._model.set_label(outlet, name)
+        for outlet, tensor in zip(added.outlets(), node.outputs, strict=False):
+            self._outlets[tensor.index] = outlet
+        for outlet, name in zip(added.outlets()[len(node.outputs) :], assigned, strict=True):
+            self._variables.assign(name, outlet)
+
+    def _calling(self, node: TfliteNode) -> TfliteNode:
+        """The same with what its graphs do with variables and tables, and without these as inputs and outputs."""
+        first = CALLING[node.op_type][0]
+        handed = [None if one is None else self._handles.get(one.index) for one in node.inputs[first:]]
+        found = Touched({}, {}, {})
+        for index in called_graphs(node.op_type, node.options):
+            found.add(touched(self._file, index, handed))
+        if node.op_type in LOOPS:
+            pairs = zip(node.outputs, handed, strict=False)
+            self._handles.update({tensor.index: name for tensor, name in pairs if name is not None})
+        return replace(
+            node,
+            inputs=tuple(one for one in node.inputs if one is None or one.index not in self._handles),
+            outputs=tuple(one for one in node.outputs if one.index not in self._handles),
+            calls=found.calls(handed),
+        )
 
     def _is_read(self, tensor: TfliteTensor) -> bool:
         """Whether it has elements when the operator runs: states are the operator's own, handles are none."""
@@ -165,44 +218,28 @@ class GraphReader:
             if tensor.index in self._outlets:
                 raise CorruptModel(f"it computes {self._names[tensor.index][:200]!r}, which is there already")
 
-    def _op_type(self, table: FlatTable) -> str:
-        code = table.integer("opcode_index")
-        if code >= len(self._file.codes):
-            raise CorruptModel(f"operator code {code} is asked for, the file has {len(self._file.codes)}")
-        return self._file.codes[code]
+    def _name_handle(self, node: TfliteNode) -> None:
+        name = handle_of(node.op_type, node.options)
+        assert name is not None  # these operators name one
+        self._handles[node.output().index] = name
 
-    def _call_once(self, node: TfliteNode) -> None:
-        """What another graph assigns to variables, before the first run."""
-        index = node.integer("init_subgraph_index", 0)
-        variables = self._known_variables()
-        if index not in variables.called:
-            variables.called.add(index)
-            GraphReader(self._file.inside(index), self._model, variables, prefix=f"graph{index}.").add_nodes()
-
-    def _var_handle(self, node: TfliteNode) -> None:
-        self._handles[node.output().index] = f"variable {node.text_of('shared_name')}"
-
-    def _hashtable(self, node: TfliteNode) -> None:
-        self._handles[node.output().index] = f"table {node.integer('table_id', 0)}"
+    def _nothing(self, node: TfliteNode) -> None:
+        """It was done before."""
 
     def _hashtable_import(self, node: TfliteNode) -> None:
-        variables, name = self._known_variables(), self._variable(node)
-        if f"{name}.keys" not in variables.held:  # a table is filled once
-            variables.held |= {f"{name}.keys": self._outlet(node.input(1), "it")}
-            variables.held |= {f"{name}.values": self._outlet(node.input(2), "it")}
+        keys, values = parts_of_table(self._variable(node))
+        if keys not in self._variables.held:  # a table is filled once
+            self._variables.held |= {keys: self._outlet(node.input(1), "it"), values: self._outlet(node.input(2), "it")}
 
-    def _tables(self, node: TfliteNode) -> list[OutletId]:
-        """The keys and the values of the table that an operator asks; nothing for another operator."""
-        if node.op_type not in _ASK_TABLES:
-            return []
-        variables, name = self._known_variables(), self._variable(node)
-        return [variables.value(f"{name}.{part}") for part in ("keys", "values")]
+    def _tables(self, node: TfliteNode) -> tuple[str, ...]:
+        """The names of the keys and the values of the table that an operator asks; nothing for another operator."""
+        return parts_of_table(self._variable(node)) if node.op_type in ASK_TABLES else ()
 
     def _read_variable(self, node: TfliteNode) -> None:
-        self._outlets[node.output().index] = self._known_variables().value(self._variable(node))
+        self._outlets[node.output().index] = self._variables.value(self._variable(node))
 
     def _assign_variable(self, node: TfliteNode) -> None:
-        self._known_variables().assign(self._variable(node), self._outlet(node.input(1), "it"))
+        self._variables.assign(self._variable(node), self._outlet(node.input(1), "it"))
 
     def _variable(self, node: TfliteNode) -> str:
         found = self._handles.get(node.input(0).index)
@@ -210,21 +247,13 @@ class GraphReader:
             raise Unsupported(f"which variable is meant is computed: {node.input(0).name[:200]!r} is no handle")
         return found
 
-    def _known_variables(self) -> Variables:
-        if self._variables is None:
-            raise Unsupported("a variable is read or assigned inside a branch or a loop")
-        return self._variables
-
     def _view(self, table: FlatTable) -> TfliteNode:
-        options = table.union("builtin_options", OPTION_TABLES)
-        if options is None:
-            options = table.union("builtin_options2", MORE_OPTION_TABLES)
         inputs = table.numbers("inputs").tolist()
         return TfliteNode(
-            op_type=self._op_type(table),
+            op_type=self._file.op_type(table),
             inputs=tuple(None if index == -1 else self._tensor(index) for index in inputs),
             outputs=tuple(self._tensor(index) for index in table.numbers("outputs").tolist()),
-            options=options,
+            options=options_of(table),
             custom=table.numbers("custom_options"),
             file=self._file,
             intermediates=tuple(self._tensor(index) for index in table.numbers("intermediates").tolist()),
@@ -262,7 +291,6 @@ class KeepingGraph(InferenceOp):
         reader.add_inputs(facts[:count])
         for variable, fact in zip(self.variables, facts[count:], strict=True):
             variables.held[variable] = untyped.add_source(variable, fact)
-        variables.called = set(range(len(self.file.graphs)))
         reader.add_nodes()
         results = reader.results()
         kept = [variable for variable in self.variables if variable in variables.assigned]
@@ -281,14 +309,11 @@ def fact_of(tensor: TfliteTensor) -> InferenceFact:
 
 
 _ABOUT_VARIABLES: Final[Mapping[str, Callable[[GraphReader, TfliteNode], None]]] = {
-    "HASHTABLE": GraphReader._hashtable,  # pyright: ignore[reportPrivateUsage]: as below
-    "HASHTABLE_IMPORT": GraphReader._hashtable_import,  # pyright: ignore[reportPrivateUsage]: as below
-    "CALL_ONCE": GraphReader._call_once,  # pyright: ignore[reportPrivateUsage]: a table of methods
-    "VAR_HANDLE": GraphReader._var_handle,  # pyright: ignore[reportPrivateUsage]: as above
+    "HASHTABLE": GraphReader._name_handle,  # pyright: ignore[reportPrivateUsage]: a table of methods
+    "VAR_HANDLE": GraphReader._name_handle,  # pyright: ignore[reportPrivateUsage]: as above
+    "HASHTABLE_IMPORT": GraphReader._hashtable_import,  # pyright: ignore[reportPrivateUsage]: as above
+    "CALL_ONCE": GraphReader._nothing,  # pyright: ignore[reportPrivateUsage]: as above
     "READ_VARIABLE": GraphReader._read_variable,  # pyright: ignore[reportPrivateUsage]: as above
     "ASSIGN_VARIABLE": GraphReader._assign_variable,  # pyright: ignore[reportPrivateUsage]: as above
 }
 """What becomes no node: a variable is whatever was assigned to it last, a table what it was filled with."""
-
-_ASK_TABLES: Final = frozenset({"HASHTABLE_FIND", "HASHTABLE_SIZE"})
-"""Operators that are given the keys and the values of their table behind their inputs."""

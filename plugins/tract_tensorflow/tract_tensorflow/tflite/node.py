@@ -23,6 +23,7 @@ from tract_core.frontend.node import (
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_core.texts import printable
+from tract_tensorflow.tflite.calls import NO_CALLS, Calls
 from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor, element_type
 from tract_tensorflow.tflite.flatbuffer import FlatTable
 from tract_tensorflow.tflite.flexbuffer import read_map
@@ -39,7 +40,7 @@ class TfliteNode(Attributes):
     ``op_type``: its name, as in `options.OPERATORS`, or ``custom/NAME``. ``inputs``: its tensors, ``None`` for one left
     out; ``outputs``: likewise. ``options``: what it says, ``None`` where it says nothing: then everything asked for is
     its default. ``custom``: the bytes that a custom operator says. ``intermediates``: tensors of which only the scales
-    count, those of what its kernel computes on the way.
+    count, those of what its kernel computes on the way. ``calls``: what it hands to graphs besides tensors.
     """
 
     word: ClassVar[str] = "option"
@@ -51,6 +52,7 @@ class TfliteNode(Attributes):
     custom: Array
     file: TfliteFile
     intermediates: tuple[TfliteTensor, ...] = ()
+    calls: Calls = NO_CALLS
 
     __eq__ = object.__eq__  # a node is itself alone
     __hash__ = object.__hash__

@@ -10,13 +10,12 @@ class Variables:
     """What variables hold at one place of a graph.
 
     ``held``: by name, where that is in the model; the keys and the values of tables as well. ``assigned``: those that
-    the graph assigned, in order. ``called``: the graphs that were called once.
+    the graph assigned, in order.
     """
 
     def __init__(self) -> None:
         self.held: dict[str, OutletId] = {}
         self.assigned: dict[str, None] = {}
-        self.called: set[int] = set()
 
     def value(self, name: str) -> OutletId:
         """What a variable holds. Raises CorruptModel where nothing was assigned to it."""

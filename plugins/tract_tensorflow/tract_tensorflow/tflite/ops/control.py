@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tract_core.data import DatumType
+from tract_core.dims import same_dim
 from tract_core.errors import CorruptModel, Unsupported
+from tract_core.frozen import frozen
 from tract_core.model.bodies import keeps_state
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -15,7 +17,10 @@ from tract_core.model.inline import inline_body
 from tract_core.model.typed import TypedModel
 from tract_core.ops.if_then_else_wiring import Body, wire_branches
 from tract_core.ops.loop import wire_loop
+from tract_core.ops.scan import Scan, forgetful
+from tract_core.ops.wiring import wire_reshape
 from tract_core.plugins.tables import Rows
+from tract_core.transforms.scan_state import export_states
 from tract_tensorflow.tflite.body import read_body
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.registry import quantized_op, tflite_op
@@ -28,11 +33,12 @@ ROWS = Rows()
 @tflite_op(ROWS, "IF")
 def if_then_else(node: TfliteNode, wire: Wiring) -> Sequence[OutletId | None]:
     """One of two graphs; the right one takes the node's place when the condition is known"""
-    given = [wire.input(slot) for slot in range(1, len(node.inputs))]
+    given = _given(node, wire, 1)
 
     def read(name: str, own_scope: bool) -> Body:
         facts = [wire.fact(outlet) for outlet in given]
-        return read_body(node, wire, node.integer(name, 0), facts, own_scope=own_scope), _unknown(wire, given)
+        body = read_body(node, wire, node.integer(name, 0), facts, own_scope=own_scope)
+        return forgetful(body), _unknown(wire, given)
 
     names = "then_subgraph_index", "else_subgraph_index"
     return _all_of(node, wire_branches(wire.model, wire.label("if"), wire.input(0), names, read))
@@ -42,29 +48,84 @@ def if_then_else(node: TfliteNode, wire: Wiring) -> Sequence[OutletId | None]:
 @tflite_op(ROWS, "WHILE", "STABLEHLO_WHILE")
 def while_loop(node: TfliteNode, wire: Wiring) -> Sequence[OutletId | None]:
     """A graph whose outputs are its next inputs, as long as another one says so"""
-    carried = [wire.input(slot) for slot in range(len(node.inputs))]
+    given = _given(node, wire, 0)
     condition, index = node.integer("cond_subgraph_index", 0), node.integer("body_subgraph_index", 0)
-    facts = [wire.fact(outlet) for outlet in carried]
-    (first,) = inline_body(
-        wire.model, _condition(node, wire, condition, facts), _unknown(wire, carried), prefix=f"{wire.name}.first."
-    )
-
-    def body(facts: Sequence[TypedFact]) -> tuple[TypedModel, Sequence[OutletId]]:
-        found = read_body(node, wire, index, facts)
-        if len(found.outputs) != len(facts):
-            raise CorruptModel(f"graph {index} has {len(found.outputs)} outputs, {len(facts)} values go round")
-        if keeps_state(found):
-            raise Unsupported("an operator inside a loop keeps something from run to run")
-        after = _condition(node, wire, condition, [found.outlet_fact(outlet) for outlet in found.outputs])
-        known = [outlet for outlet in found.outputs if found.outlet_fact(outlet).value is None]
-        (again,) = inline_body(found, after, known, prefix="again.")
-        iteration = found.add_source(found.unique_name("iteration"), TypedFact.of(DatumType.I64, ()))
-        found.inputs = [iteration, *found.inputs[:-1]]
-        found.set_outputs([again, *found.outputs])
-        return found, ()
-
+    values = len(node.inputs)
+    carried, seen = given[: values + node.calls.assigned], given[values + node.calls.assigned :]
+    asked = _condition(node, wire, condition, [wire.fact(outlet) for outlet in given])
+    first, *carried[values:] = inline_body(wire.model, asked, _unknown(wire, given), prefix=f"{wire.name}.first.")
+    loop = _Loop(node, wire, condition, index, values, seen)
+    begun: list[OutletId] = []
+    if any(tensor.number("is_variable") for tensor in node.file.graph(index).tables("tensors")):
+        states = loop.states([wire.fact(outlet).without_value() for outlet in carried])
+        begun = inline_body(wire.model, states, [*carried, *_unknown(wire, seen)], prefix=f"{wire.name}.begun.")
     most = wire.const(np.array(np.iinfo(np.int64).max))
-    return _all_of(node, wire.through(wire_loop, most, first, carried, make_body=body))
+    found = wire.through(wire_loop, most, first, [*carried, *begun], make_body=loop.turn)
+    return _all_of(node, found[: len(carried)])
+
+
+@frozen
+class _Loop:
+    """A loop. ``condition``, ``body``: its graphs.
+
+    ``values``: how many values its node is given; ``seen``: what variables hold that it only reads.
+
+    What operators of the body keep goes from iteration to iteration, and begins anew in each run; where an iteration
+    changes the sizes of values, in each iteration. So does TFLite's interpreter, which then reserves memory anew.
+    """
+
+    node: TfliteNode
+    wire: Wiring
+    condition: int
+    body: int
+    values: int
+    seen: Sequence[OutletId]
+
+    __eq__ = object.__eq__  # it is itself alone
+    __hash__ = object.__hash__
+
+    def states(self, carried: Sequence[TypedFact]) -> TypedModel:
+        """What gives the states at first, for the carried values at first."""
+        found, began = self._one(carried)
+        found.inputs = found.inputs[: len(found.inputs) - len(began)]
+        found.set_outputs(began)
+        found.prune()
+        return found
+
+    def turn(self, facts: Sequence[TypedFact]) -> tuple[TypedModel, Sequence[OutletId]]:
+        """An iteration, and whether there is another one. ``facts``: of the carried values, and of the states."""
+        node, wire, carried = self.node, self.wire, self.values + self.node.calls.assigned
+        found, began = self._one(facts[:carried])
+        after = [*(found.outlet_fact(outlet) for outlet in found.outputs[:carried]), *map(wire.fact, self.seen)]
+        asked = _condition(node, wire, self.condition, after)
+        read, kept = (
+            found.inputs[carried : len(found.inputs) - len(began)],
+            found.inputs[len(found.inputs) - len(began) :],
+        )
+        known = [outlet for outlet in found.outputs[:carried] if found.outlet_fact(outlet).value is None]
+        again, *assigned = inline_body(found, asked, [*known, *read], prefix="again.")
+        states = found.outputs[carried:]
+        iteration = found.add_source(found.unique_name("iteration"), TypedFact.of(DatumType.I64, ()))
+        found.inputs = [iteration, *found.inputs[:carried], *kept, *read]
+        found.set_outputs([again, *found.outputs[: self.values], *assigned, *states])
+        return found, _unknown(wire, self.seen)
+
+    def _one(self, carried: Sequence[TypedFact]) -> tuple[TypedModel, list[OutletId]]:
+        """The body, with what it keeps as its last inputs and outputs; and what that is at first, in the body."""
+        found = read_body(self.node, self.wire, self.body, [*carried, *map(self.wire.fact, self.seen)])
+        if len(found.outputs) != len(carried):
+            count = len(found.outputs) - self.node.calls.assigned
+            raise CorruptModel(f"graph {self.body} has {count} outputs, {self.values} values go round")
+        if not keeps_state(found):
+            return found, []
+        if not all(_alike(one, found.outlet_fact(outlet)) for one, outlet in zip(carried, found.outputs, strict=True)):
+            return forgetful(found), []
+        began: list[OutletId] = []
+        for place in found.eval_order():
+            op = found.nodes[place].op
+            if isinstance(op, Scan) and op.keeps:
+                began += export_states(found, found.nodes[place], op)
+        return found, began
 
 
 @quantized_op(ROWS, "CALL")
@@ -82,17 +143,35 @@ def composite(node: TfliteNode, wire: Wiring) -> Sequence[OutletId | None]:
 
 
 def _called(node: TfliteNode, wire: Wiring, index: int) -> Sequence[OutletId | None]:
-    given = [wire.input(slot) for slot in range(len(node.inputs))]
-    body = read_body(node, wire, index, [wire.fact(outlet) for outlet in given])
+    given = _given(node, wire, 0)
+    body = forgetful(read_body(node, wire, index, [wire.fact(outlet) for outlet in given]))
     return _all_of(node, inline_body(wire.model, body, _unknown(wire, given), prefix=f"{wire.name}."))
+
+
+def _given(node: TfliteNode, wire: Wiring, first: int) -> list[OutletId]:
+    """What graphs are given: the inputs from one on, and what the variables hold that they read or assign."""
+    return [wire.input(slot) for slot in range(first, len(node.inputs) + len(node.calls.held))]
 
 
 def _condition(node: TfliteNode, wire: Wiring, index: int, facts: Sequence[TypedFact]) -> TypedModel:
     """The graph that says whether a loop goes on. Raises CorruptModel unless it has one output."""
     found = read_body(node, wire, index, facts)
-    if len(found.outputs) != 1:
-        raise CorruptModel(f"graph {index}, the condition of a loop, has {len(found.outputs)} outputs, 1 is wanted")
+    count = len(found.outputs) - node.calls.assigned
+    if count != 1:
+        raise CorruptModel(f"graph {index}, the condition of a loop, has {count} outputs, 1 is wanted")
+    if keeps_state(found):
+        raise Unsupported("an operator in the condition of a loop keeps something from run to run")
+    going = found.outputs[0]
+    fact = found.outlet_fact(going)
+    if fact.rank and fact.shape.volume == 1:  # ONNX wants no axes
+        going = wire_reshape(found, found.unique_name("going"), going, ())
+        found.set_outputs([going, *found.outputs[1:]])
     return found
+
+
+def _alike(one: TypedFact, other: TypedFact) -> bool:
+    """Whether two have the same sizes."""
+    return one.rank == other.rank and all(same_dim(*pair) for pair in zip(one.shape, other.shape, strict=True))
 
 
 def _unknown(wire: Wiring, outlets: Sequence[OutletId]) -> list[OutletId]:
@@ -101,7 +180,8 @@ def _unknown(wire: Wiring, outlets: Sequence[OutletId]) -> list[OutletId]:
 
 
 def _all_of(node: TfliteNode, found: Sequence[OutletId | None]) -> Sequence[OutletId | None]:
-    """Raises CorruptModel unless there are as many as the node has outputs."""
-    if len(found) != len(node.outputs):
-        raise CorruptModel(f"the graph that is called has {len(found)} outputs, the node has {len(node.outputs)}")
+    """Raises CorruptModel unless there are as many as the node has outputs, and variables that are assigned."""
+    count = len(found) - node.calls.assigned
+    if count != len(node.outputs):
+        raise CorruptModel(f"the graph that is called has {count} outputs, the node has {len(node.outputs)}")
     return found
