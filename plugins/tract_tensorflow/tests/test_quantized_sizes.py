@@ -7,8 +7,10 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from test_tflite_cases import archive, compare
+from tract_tensorflow.tflite.ops.resize import nearest_places
 
 import tract_core as tract
+from tract_core.ops.resize import Coordinates
 
 KINDS: Final = {"int8": "i8", "uint8": "u8", "int16": "i16", "float32": "f32"}
 
@@ -63,7 +65,28 @@ def test_sizes_that_a_run_tells(family: str, case: str, free: int) -> None:
         compare(np.asarray(found[0]), parts["out0"], (family, case))
 
 
-def test_an_image_of_unknown_size_is_not_resized() -> None:
-    parts = archive("quantized_images")["resize_bilinear INT8 7x3 "]
-    with pytest.raises(tract.TractError, match="a quantised image of unknown height or width"):
-        model(parts, [parts["in0"]], 3)
+RESIZED: Final = [
+    (family, case)
+    for family in ("quantized_images", "plain_image")
+    for case in archive(family)
+    if case.lower().startswith(("resize_bilinear", "resize_nearest")) and "in1" not in archive(family)[case]
+]
+
+
+@pytest.mark.parametrize(("family", "case"), RESIZED)
+def test_images_whose_sizes_a_run_tells(family: str, case: str) -> None:
+    parts = archive(family)[case]
+    wanted = model(parts, [parts["in0"]], 3)
+    runtime = "cpu" if RESIZED.index((family, case)) % 4 == 0 else "reference"
+    found = tract.runtime_for_name(runtime).prepare(wanted).run([parts["in0"]])
+    compare(np.asarray(found[0]), parts["out0"], (family, case))
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_the_nearest_in_f32_is_exact_for_sizes_so_many_times_as_large(half: bool) -> None:
+    coordinates = Coordinates.TF_HALF_PIXEL_FOR_NN if half else Coordinates.ASYMMETRIC
+    for factor in range(1, 17):
+        for size in (*range(1, 70), 127, 1000, 4099):
+            for one, other in ((size, size * factor), (size * factor, size)):
+                steps = 2 * np.arange(other) + half
+                np.testing.assert_array_equal(nearest_places(one, other, coordinates), steps * one // (2 * other))

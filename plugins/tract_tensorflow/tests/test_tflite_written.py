@@ -34,7 +34,11 @@ def parts_of(family: str, case: str) -> tuple[bytes, list[Any], list[Any]]:
     """The file, what it is given, and what comes out."""
     parts = archive(family)[case]
     given = [parts[f"in{slot}"] for slot in range(sum(name.startswith("in") for name in parts))]
-    return parts["model"].tobytes(), given, [parts[name] for name in sorted(parts) if name.startswith("out") and "/" not in name]
+    return (
+        parts["model"].tobytes(),
+        given,
+        [parts[name] for name in sorted(parts) if name.startswith("out") and "/" not in name],
+    )
 
 
 @pytest.mark.parametrize(("family", "case"), CASES)

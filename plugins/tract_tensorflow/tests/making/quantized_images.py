@@ -23,6 +23,15 @@ def cases(draw: np.random.Generator) -> Iterator[Case]:
         yield from sizes(draw, kind)
         yield from reductions(draw, kind)
         yield from deconvolutions(draw, kind)
+    for kind, name in product(ENDS, ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")):
+        for align, half in ((False, False), (True, False), (False, True)):
+            table = "ResizeBilinearOptions" if "BILINEAR" in name else "ResizeNearestNeighborOptions"
+            op = Op(name, [0, 1], [2], table, {"alignCorners": align, "halfPixelCenters": half})
+            graph = Graph(
+                [tensor(kind, (1, 4, 3, 2)), Tensor((2,), "INT32"), tensor(kind, (1, 1, 1, 1))], [op], [0, 1], [2]
+            )
+            given = [integers(draw, kind, (1, 4, 3, 2)), np.array([7, 5], np.int32)]
+            yield (f"{name.lower()} {kind} to given sizes {align} {half}", file(graph), given)
 
 
 def integers(draw: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Any:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
-from tract_core.dims import Dim, is_symbolic
-from tract_core.errors import FactError, Unsupported
+from tract_core.dims import Dim, is_symbolic, same_dim
 from tract_core.model.graph import OutletId
 from tract_core.ops.gather import Gather
 from tract_core.ops.interpolate import Interpolator
@@ -26,12 +24,16 @@ from tract_core.ops.resize import (
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite.node import TfliteNode
+from tract_tensorflow.tflite.places import places_of
 from tract_tensorflow.tflite.registry import quantized_op, tflite_op
 from tract_tensorflow.tflite.wiring import Wiring
 
 ROWS = Rows()
 
 _AXES: Final = (1, 2)
+
+_FACTORS: Final = 16
+"""Sizes that are up to so many times as large as others, or as small, are looked at: f32 is exact there."""
 
 _LONGEST: Final = 1 << 20
 """Elements of an axis, up to which neighbours are those that f32 finds; beyond, exact arithmetic finds all of them."""
@@ -62,42 +64,35 @@ def resize_nearest(node: TfliteNode, wire: Wiring) -> OutletId:
 
 
 def _resized(node: TfliteNode, wire: Wiring, sampling: Sampling) -> OutletId:
-    if node.flag("align_corners") and node.flag("half_pixel_centers"):
-        raise Unsupported(f"{node.op_type} with both align_corners and half_pixel_centers")
+    """One operator; where TFLite's rounding in f32 takes other neighbours, those are gathered."""
+    places = places_of(wire)
     x, sizes = wire.input(0), wire.sizes(wire.input(1))
-    if wire.rank(x) != 4:
-        raise FactError(f"an image of 4 axes is wanted (batch, height, width, channels), found {wire.fact(x)}")
-    known = wire.dims(sizes)
-    if known is None or len(known) != len(_AXES):
+    wanted, is_nearest = wire.dims(sizes), sampling.interpolator is Interpolator.NEAREST
+    if wanted is None and not is_nearest:
         kind = TargetKind.SIZES
         return wire.through(wire_resize, [x, sizes], lambda fresh: DynResize(_AXES, kind, fresh, sampling))
-    return _to_sizes(wire, x, known, sampling)
-
-
-def _to_sizes(wire: Wiring, x: OutletId, wanted: Sequence[Dim], sampling: Sampling) -> OutletId:
-    """One operator; where TFLite's rounding in f32 takes other neighbours, those are gathered."""
     left: list[tuple[int, Dim]] = []
-    for axis, size in zip(_AXES, wanted, strict=True):
-        places = _other_places(wire.shape(x)[axis], size, sampling)
-        if places is None:
-            left.append((axis, size))
-        else:
-            x = wire.op(Gather(axis), x, wire.const(places))
-    left = [(axis, size) for axis, size in left if size != wire.shape(x)[axis]]
+    for place, axis in enumerate(_AXES):
+        size, to = wire.shape(x)[axis], None if wanted is None else wanted[place]
+        if to is None or (is_nearest and not _agree(size, to, sampling)):
+            x = wire.op(Gather(axis), x, places[place].nearest().outlet)
+        elif size != to:
+            left.append((axis, to))
     if not left:
         return x
     return wire.op(Resize(tuple(axis for axis, _ in left), Sizes(tuple(size for _, size in left)), sampling), x)
 
 
-def _other_places(size: Dim, wanted: Dim, sampling: Sampling) -> Array | None:
-    """The nearest elements where f32 finds others than exact arithmetic does; ``None`` where it does not."""
-    if sampling.interpolator is not Interpolator.NEAREST or is_symbolic(size) or is_symbolic(wanted):
-        return None
+def _agree(size: Dim, wanted: Dim, sampling: Sampling) -> bool:
+    """Whether the nearest elements that f32 finds are those of exact arithmetic, so far as that is known."""
+    if is_symbolic(size) or is_symbolic(wanted):
+        if sampling.coordinates is Coordinates.ALIGN_CORNERS:
+            return bool(same_dim(size, wanted))
+        return any(same_dim(size * one, wanted) or same_dim(wanted * one, size) for one in range(1, _FACTORS + 1))
     if not int(size) or not int(wanted) or max(int(size), int(wanted)) > _LONGEST:
-        return None
+        return True
     found = nearest_places(int(size), int(wanted), sampling.coordinates)
-    exact = reference(Resize((0,), Sizes((wanted,)), sampling), np.arange(int(size)))
-    return None if np.array_equal(found, exact) else found
+    return np.array_equal(found, reference(Resize((0,), Sizes((wanted,)), sampling), np.arange(int(size))))
 
 
 def nearest_places(size: int, wanted: int, coordinates: Coordinates) -> Array:
