@@ -14,7 +14,7 @@ BATCH, STEPS, INPUTS, HIDDEN, OUTPUTS = 2, 3, 5, 4, 3
 
 
 def cases(draw: np.random.Generator) -> Iterator[Case]:
-    """All that the kernels have, but for layer norms."""
+    """All that the kernels have."""
     for what in ("plain", "coupled", "peepholes", "projection", "clipped", "all"):
         for major in (True, False):
             yield (f"lstm {what} time first {major}", *lstm(draw, what, major), 2)
@@ -26,12 +26,21 @@ def cases(draw: np.random.Generator) -> Iterator[Case]:
     for rank, steps in ((1, 1), (1, 4), (2, 3)):
         for with_bias in (True, False):
             yield (f"svdf rank {rank} of {steps} bias {with_bias}", *svdf(draw, rank, steps, with_bias=with_bias), 5)
+    yield from lstm_cases_of_norms(draw)
+
+
+def lstm_cases_of_norms(draw: np.random.Generator) -> Iterator[Case]:
+    for what in ("norm", "norm coupled", "norm all"):
+        for major in (True, False, None):
+            yield (f"lstm {what} time first {major}", *lstm(draw, what, major), 2)
+    yield ("lstm norm of small weights", *lstm(draw, "norm", True, size=1e-4), 2)
 
 
 def lstm(
     draw: np.random.Generator, what: str, major: bool | None, *, exponent: int = -11, size: float = 0.01
 ) -> tuple[bytes, list[Any]]:
-    parts = ("peepholes", "projection", "clipped") if what == "all" else (what,)
+    parts = ("peepholes", "projection", "clipped") if "all" in what else tuple(what.split())
+    parts = (*parts, "norm") if "norm" in what else parts
     tensors: list[Tensor] = []
 
     def add(tensor: Tensor) -> int:
@@ -58,13 +67,19 @@ def lstm(
     state = {"scale": 0.01 if "projection" in parts else hidden, "zero": 3 if "projection" in parts else -5}
     inputs += [add(Tensor((BATCH, outputs), "INT8", is_variable=True, **state))]
     inputs += [add(Tensor((BATCH, HIDDEN), "INT16", is_variable=True, scale=2.0**exponent, zero=0))]
-    inputs += [-1] * 4
-    between = [add(Tensor((), "INT16", scale=2.0**-12, zero=0)) for _ in range(4)]
+    norms = (
+        [add(const(draw.integers(5000, 32768, HIDDEN), "INT16", scale=3e-5, zero=0)) for _ in range(4)]
+        if "norm" in parts
+        else [-1] * 4
+    )
+    inputs += [-1, *norms[1:]] if "coupled" in parts else norms
+    gate = 2e-4 if "norm" in parts else 2.0**-12
+    between = [add(Tensor((), "INT16", scale=gate, zero=0)) for _ in range(4)]
     between += [add(Tensor((), "INT8", scale=hidden, zero=-5))]
     out = add(Tensor((*shape, outputs), "INT8", **state))
     options: dict[str, Any] = {
         "fusedActivationFunction": 4, "cellClip": 0.4 if "clipped" in parts else 0.0,
-        "projClip": 0.3 if what == "all" else 0.0,
+        "projClip": 0.3 if "all" in what else 0.0,
     }  # fmt: skip
     given = [draw.integers(-128, 128, (*shape, INPUTS)).astype(np.int8)]
     if major is None:

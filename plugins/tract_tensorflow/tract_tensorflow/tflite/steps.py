@@ -13,6 +13,7 @@ from tract_core.ops.rounding import limits
 from tract_core.ops.wired import Wired
 from tract_core.plugins.keys import Array
 from tract_tensorflow.tflite.file import TfliteTensor
+from tract_tensorflow.tflite.gemmlowp import inverse_square_root
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.quantization import fixed_points
 from tract_tensorflow.tflite.wiring import Wiring
@@ -63,6 +64,15 @@ def fixed_product(x: Wired, multipliers: Wired, shifts: Wired, rounding: Roundin
     """Integers times multipliers and powers of two that a run computes, as i32; all stretch to a common shape."""
     x, multipliers, shifts = map(x.with_outlet, x.wire.ranks(x.outlet, multipliers.outlet, shifts.outlet))
     return x.op(FixedPointScale(rounding), multipliers, shifts)
+
+
+def one_over_root(x: Wired) -> tuple[Wired, Wired]:
+    """The reciprocal of the root of integers, i64 below 2**31, as multipliers and shifts to the right, from 0 on."""
+    # Four times too large a number has a root that is twice too large: down to what the root is taken of.
+    large = (x >> 29).minimum(1)
+    multiplier, shift = inverse_square_root((x >> (large * 2)).maximum(2))
+    left = (-(shift + large)).maximum(0)
+    return (x < 2).where(2**31 - 1, multiplier << left), (x < 2).where(0, (shift + large).maximum(0))
 
 
 def shifted_right(x: Wired, bits: int) -> Wired:

@@ -24,7 +24,7 @@ from tract_tensorflow.tflite.fixed_16 import sigmoid_table, tanh_table
 from tract_tensorflow.tflite.kept import over_time
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.registry import quantized_op
-from tract_tensorflow.tflite.steps import scaled
+from tract_tensorflow.tflite.steps import fixed_product, one_over_root, scaled
 from tract_tensorflow.tflite.wiring import Wiring
 
 ROWS = Rows()
@@ -33,7 +33,7 @@ _GATES: Final = {"i": 0, "f": 1, "g": 2, "o": 3}
 """Input, forget, cell and output gate in the order of the file."""
 
 _PEEPHOLES: Final = {"i": 9, "f": 10, "o": 11}
-_STATE, _CELL, _PROJECTION, _HIDDEN = 18, 19, 16, 4
+_STATE, _CELL, _PROJECTION, _NORM, _HIDDEN = 18, 19, 16, 20, 4
 _GATE_SCALE: Final = 2.0**-12
 
 
@@ -55,7 +55,7 @@ def lstm_step(node: TfliteNode, wire: Wiring) -> list[Wired | None]:
 class _Scales:
     """Of the data, the states, and what is between the gates and a projection, with its zero point.
 
-    ``bits``: before the cell's point; ``node``: the operator.
+    ``bits``: before the cell's point; ``gates``: the scale of each, before a layer norm; ``node``: the operator.
     """
 
     node: TfliteNode
@@ -64,6 +64,7 @@ class _Scales:
     hidden: float
     zero: int
     bits: int
+    gates: Mapping[str, float]
 
     __eq__ = object.__eq__  # a node is itself alone
     __hash__ = object.__hash__
@@ -73,15 +74,11 @@ def _lstm(node: TfliteNode, wire: Wiring, axis: int | None) -> Wired:
     x = wire.tensor(0)
     if x.dtype is not DatumType.I8 or x.rank != (2 if axis is None else 3):
         raise Unsupported(f"an LSTM of integers of {x.fact}, wanted i8")
-    if any(wire.optional_input(slot) is not None for slot in range(20, 24)):
-        raise Unsupported("a layer norm in an LSTM of integers")
     if node.activation != "TANH":
         raise Unsupported(f"{node.activation} in an LSTM of integers")
-    scales, gates = _scales(node), [gate for gate in _GATES if gate != "i" or wire.optional_input(1) is not None]
-    given = [
-        _product(wire, 1 + _GATES[gate], x, (scales.data, -node.quantization(0).zero), 12 + _GATES[gate])
-        for gate in gates
-    ]
+    gates = [gate for gate in _GATES if gate != "i" or wire.optional_input(1) is not None]
+    scales = _scales(node, wire, gates)
+    given = [_product(wire, scales, gate, x) for gate in gates]
     held = _held(node, wire, gates, scales)
     batch = x.shape[1 if axis == 0 else 0]
     cells = wire.tensor(2).shape[0]
@@ -104,7 +101,7 @@ def _lstm(node: TfliteNode, wire: Wiring, axis: int | None) -> Wired:
 _Step = tuple[Sequence[Wired], Sequence[Wired]]
 
 
-def _scales(node: TfliteNode) -> _Scales:
+def _scales(node: TfliteNode, wire: Wiring, gates: Sequence[str]) -> _Scales:
     cell = node.quantization(_CELL).scale
     exponent = math.log2(cell) if cell > 0 else 0.5
     if exponent != round(exponent) or not -15 <= exponent <= -9:
@@ -117,7 +114,14 @@ def _scales(node: TfliteNode) -> _Scales:
             f"an LSTM of integers with {len(node.intermediates)} tensors on the way, wanted 5 with scales"
         )
     data, state = node.quantization(0).scale, node.quantization(_STATE).scale
-    return _Scales(node, data, state, hidden.scale, hidden.zero, 15 + round(exponent))
+    of_gates = dict.fromkeys(gates, _GATE_SCALE)
+    for gate in gates:
+        between = node.intermediates[_GATES[gate]].quantization
+        if wire.optional_input(_NORM + _GATES[gate]) is not None:
+            if between is None:
+                raise CorruptModel(f"a layer norm of an LSTM of integers is given gate {gate!r}, which has no scale")
+            of_gates[gate] = between.scale
+    return _Scales(node, data, state, hidden.scale, hidden.zero, 15 + round(exponent), of_gates)
 
 
 def _held(node: TfliteNode, wire: Wiring, gates: Sequence[str], scales: _Scales) -> dict[str, Wired]:
@@ -130,6 +134,11 @@ def _held(node: TfliteNode, wire: Wiring, gates: Sequence[str], scales: _Scales)
         slot = _PEEPHOLES.get(gate)
         if slot is not None and wire.optional_input(slot) is not None:
             held[f"peephole {gate}"] = _peephole(wire, slot)
+        if wire.optional_input(_NORM + _GATES[gate]) is not None:
+            held[f"norm {gate}"], held[f"bias {gate}"] = (
+                wire.tensor(_NORM + _GATES[gate]),
+                wire.tensor(12 + _GATES[gate]),
+            )
     if wire.optional_input(_PROJECTION) is not None:
         weights = wire.tensor(_PROJECTION)
         held["projection"] = weights
@@ -179,18 +188,20 @@ def _factor(value: float) -> Array:
     return np.asarray(value, np.float64)
 
 
-def _product(wire: Wiring, slot: int, x: Wired, data: tuple[float, int], bias: int) -> Wired:
-    """What the data add to a gate, i32 within 16 bits."""
+def _product(wire: Wiring, scales: _Scales, gate: str, x: Wired) -> Wired:
+    """What the data add to a gate, i32 within 16 bits; without the bias, where a layer norm adds it."""
+    node, slot, bias = wire.node, 1 + _GATES[gate], 12 + _GATES[gate]
     weights = wire.tensor(slot)
     if weights.dtype is not DatumType.I8 or weights.rank != 2:
         raise CorruptModel(f"the weights of an LSTM of integers are {weights.fact}, wanted two axes of i8")
-    total = _times(x, weights) + _start(weights, data[1], wire.tensor(bias))
-    return _short(scaled(total, _factor(data[0] * wire.node.quantization(slot).scale / _GATE_SCALE)))
+    has_norm = wire.optional_input(_NORM + _GATES[gate]) is not None
+    total = _times(x, weights) + _start(weights, -node.quantization(0).zero, None if has_norm else wire.tensor(bias))
+    return _short(scaled(total, _factor(scales.data * node.quantization(slot).scale / scales.gates[gate])))
 
 
 def _recurrent(scales: _Scales, held: Mapping[str, Wired], gate: str, given: Wired, h: Wired) -> Wired:
     total = _times(h, held[f"weights {gate}"]) + held[f"start {gate}"]
-    factor = scales.state * scales.node.quantization(5 + _GATES[gate]).scale / _GATE_SCALE
+    factor = scales.state * scales.node.quantization(5 + _GATES[gate]).scale / scales.gates[gate]
     return _short(scaled(total, _factor(factor)) + given)
 
 
@@ -198,7 +209,7 @@ def _step(scales: _Scales, held: Mapping[str, Wired], gates: Mapping[str, Wired]
     """The states h and c after a step, i32."""
     node = scales.node
     forget = _looked_up(held["sigmoid"], _peeped(scales, held, "f", gates, c))
-    cell = _looked_up(held["tanh"], gates["g"])
+    cell = _looked_up(held["tanh"], _normed(scales, held, "g", gates["g"]))
     entry = 32767 - forget if "i" not in gates else _looked_up(held["sigmoid"], _peeped(scales, held, "i", gates, c))
     kept = _divided(forget * c, 15)
     after = _short(kept + _divided(entry * cell, 15 + scales.bits))
@@ -215,10 +226,29 @@ def _step(scales: _Scales, held: Mapping[str, Wired], gates: Mapping[str, Wired]
 def _peeped(scales: _Scales, held: Mapping[str, Wired], gate: str, gates: Mapping[str, Wired], c: Wired) -> Wired:
     """A gate, and its view of the cell."""
     if f"peephole {gate}" not in held:
-        return gates[gate]
-    factor = 2.0 ** (scales.bits - 15) * scales.node.quantization(_PEEPHOLES[gate]).scale / _GATE_SCALE
+        return _normed(scales, held, gate, gates[gate])
+    factor = 2.0 ** (scales.bits - 15) * scales.node.quantization(_PEEPHOLES[gate]).scale / scales.gates[gate]
     seen = c * held[f"peephole {gate}"].cast(DatumType.I32)
-    return _short(scaled(seen, _factor(factor)) + gates[gate])
+    return _normed(scales, held, gate, _short(scaled(seen, _factor(factor)) + gates[gate]))
+
+
+def _normed(scales: _Scales, held: Mapping[str, Wired], gate: str, x: Wired) -> Wired:
+    """Less its mean, in units of its deviation, which has 10 bits behind the point; then weights, and the bias."""
+    if f"norm {gate}" not in held:
+        return x
+    count, scale = x.shape[1], scales.node.quantization(_NORM + _GATES[gate]).scale
+    if not isinstance(count, int) or count < 1:
+        raise CorruptModel(f"a layer norm of an LSTM of integers is given {x.fact}")
+    x = x.cast(DatumType.I64)
+    mean = (x.sum([1]) << 10) / count
+    variance = ((x * x).sum([1]) * ((1 << 20) // count) - mean * mean) / (1 << 20)
+    least = max(1, int(np.float32(10000) * np.float32(scale)))
+    multiplier, shift = one_over_root((variance < 1).where(least, variance))
+    centred = ((x << 10) - mean).cast(DatumType.I32)
+    found = fixed_product(centred, multiplier.cast(DatumType.I32), (-shift).cast(DatumType.I32)).cast(DatumType.I64)
+    found = found * held[f"norm {gate}"].cast(DatumType.I64) + held[f"bias {gate}"].cast(DatumType.I64)
+    found = (found + (found > 0).where(512, found.like(-512))) / 1024
+    return _short(scaled(found.cast(DatumType.I32), _factor(scale * 2.0**12)))
 
 
 def _looked_up(table: Wired, x: Wired) -> Wired:

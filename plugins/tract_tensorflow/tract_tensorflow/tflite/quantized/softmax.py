@@ -17,7 +17,6 @@ from tract_tensorflow.tflite.gemmlowp import (
     bit_length,
     exponential,
     halves_away,
-    inverse_square_root,
     logarithm,
     reciprocal,
     times_factor,
@@ -25,7 +24,7 @@ from tract_tensorflow.tflite.gemmlowp import (
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.quantization import fixed_point
 from tract_tensorflow.tflite.registry import quantized_op
-from tract_tensorflow.tflite.steps import centred, fixed_product, shifted_right, storage, stored
+from tract_tensorflow.tflite.steps import centred, fixed_product, one_over_root, shifted_right, storage, stored
 from tract_tensorflow.tflite.tables import between, by_table, interpolated
 from tract_tensorflow.tflite.wiring import Wiring
 
@@ -142,13 +141,7 @@ def l2_normalization(node: TfliteNode, wire: Wiring) -> Wired:
     """Times the reciprocal of the root of the sum of squares along the last axis, in steps of 1/128"""
     x = centred(wire, 0)
     total = (x * x).sum([x.rank - 1]).cast(DatumType.I64)
-    # Four times too large a number has a root that is twice too large: down to what the root is taken of.
-    large = (total >> 29).minimum(1)
-    fitting = (total >> (large * 2)).maximum(2)
-    multiplier, shift = inverse_square_root(fitting)
-    left = (-(shift + large)).maximum(0)
-    multiplier = (total < 2).where(2**31 - 1, multiplier << left)
-    shift = (total < 2).where(0, (shift + large).maximum(0))
+    multiplier, shift = one_over_root(total)
     bits = 7  # behind the point; of u8, before the product is rounded
     if storage(node.input(0)) is DatumType.U8:
         x, bits = x * 2**bits, 0
