@@ -40,6 +40,8 @@ class Tensor:
     signature: tuple[int, ...] | None = None
     raw: bytes | None = None
     """The bytes of a constant, where they are not those of ``data``."""
+    blocks: tuple[int, int, int] | None = None
+    """The tensors of scales and of zero points (0 for none), and how many elements a block has."""
 
 
 def const(data: Any, type: str | None = None, **more: Any) -> Tensor:  # noqa: A002 - as the schema calls it
@@ -121,6 +123,11 @@ def _tensor(index: int, tensor: Tensor, buffers: list[Any]) -> Any:
         made.quantization.scale = scales
         made.quantization.zeroPoint = np.broadcast_to(np.asarray(tensor.zero, np.int64), scales.shape)
         made.quantization.quantizedDimension = tensor.axis
+    if tensor.blocks is not None:
+        made.quantization = schema.QuantizationParametersT()
+        made.quantization.detailsType = schema.QuantizationDetails.BlockwiseQuantization
+        details = made.quantization.details = schema.BlockwiseQuantizationT()
+        details.scales, details.zeroPoints, details.blockSize = tensor.blocks
     return made
 
 

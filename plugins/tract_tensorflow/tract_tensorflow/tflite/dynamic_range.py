@@ -77,10 +77,13 @@ class ByteWeights:
 def byte_weights(wire: Wiring, slot: int, weights: Wired, axis: int) -> ByteWeights | None:
     """Weights in i8 or i4 beside data in floats. ``axis``: of their scales in the file. Raises CorruptModel.
 
-    ``None`` for others, and for some with zero points, which TFLite's kernels do not have: these are dequantised.
+    ``None`` for others, and for those with zero points, or scales by blocks, which TFLite's kernels do not have: these
+    are dequantised.
     """
     kinds = (DatumType.I8, DatumType.I4)
     if wire.dtype(wire.input(0)) is not DatumType.F32 or weights.dtype not in kinds:
+        return None
+    if wire.node.input(slot).blocks is not None:
         return None
     found = wire.node.quantization(slot)
     if found.zeros.any():

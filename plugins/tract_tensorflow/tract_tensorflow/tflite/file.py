@@ -19,7 +19,7 @@ from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Table
 from tract_tensorflow.tflite.flatbuffer import Flatbuffer, FlatTable
 from tract_tensorflow.tflite.options import CUSTOM, MORE_OPTION_TABLES, OPERATORS, OPTION_TABLES
-from tract_tensorflow.tflite.quantization import Quantization, read_quantization
+from tract_tensorflow.tflite.quantization import Quantization, read_blocks, read_quantization
 from tract_tensorflow.tflite.schema import TENSOR_TYPES
 from tract_tensorflow.tflite.sparsity import dense
 from tract_tensorflow.tflite.strings import read_strings
@@ -76,7 +76,8 @@ class TfliteTensor:
     ``index``: its number in the graph. ``name``: as the file has it. ``type_name``: its element type, in TFLite.
     ``shape``: its sizes, ``None`` for one that is not known; ``has_rank``: whether the file says that it has so many
     axes. ``buffer``: the number of its content; 0 for none. ``is_variable``: whether it is kept from run to run.
-    ``quantization``: what its integers stand for. ``sparsity``: how its content leaves zeros out.
+    ``quantization``: what its integers stand for; ``blocks``: which tensors say so, by blocks. ``sparsity``: how its
+    content leaves zeros out.
     """
 
     index: int
@@ -88,6 +89,7 @@ class TfliteTensor:
     is_variable: bool
     quantization: Quantization | None
     sparsity: FlatTable | None
+    blocks: FlatTable | None = None
 
     __eq__ = object.__eq__  # a tensor is itself alone
     __hash__ = object.__hash__
@@ -244,6 +246,7 @@ def read_tensor(index: int, table: FlatTable, limits: LoadLimits) -> TfliteTenso
             is_variable=bool(table.number("is_variable")),
             quantization=quantization,
             sparsity=table.table("sparsity"),
+            blocks=read_blocks(table.table("quantization")),
         )
     except TractError as error:
         raise error.at(f"tensor {index} {name[:200]!r}") from None

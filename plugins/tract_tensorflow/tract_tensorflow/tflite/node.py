@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Final, TypeVar
 
-from tract_core.errors import CorruptModel
+from tract_core.errors import CorruptModel, Unsupported
 from tract_core.frontend.node import (
     ELEMENT_TYPE,
     FLAG,
@@ -164,6 +164,8 @@ def _shown(found: object) -> str:
 
 
 def _quantization(tensor: TfliteTensor, what: str) -> Quantization:
+    if tensor.blocks is not None:
+        raise Unsupported(f"{what}, {tensor.name[:200]!r} of {tensor.type_name}, has scales by blocks")
     if tensor.quantization is None:
         raise CorruptModel(f"{what}, {tensor.name[:200]!r} of {tensor.type_name}, has no scale")
     return tensor.quantization

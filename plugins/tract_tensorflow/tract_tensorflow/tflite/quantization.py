@@ -51,12 +51,14 @@ class Quantization:
 
 
 def read_quantization(table: FlatTable | None) -> Quantization | None:
-    """What a tensor says of its quantisation; ``None`` where it has no scales. Raises ModelError."""
+    """What a tensor says of its quantisation; ``None`` where it has no scales, or has them by blocks.
+
+    Raises ModelError.
+    """
     if table is None:
         return None
-    details = table.union("details", QUANTIZATION_DETAILS)
-    if details is not None:
-        raise Unsupported(f"a tensor is quantised by {details.name}, wanted scales for all of it or along one axis")
+    if read_blocks(table) is not None:
+        return None
     scales = table.numbers("scale")
     if not scales.size:
         return None
@@ -67,6 +69,14 @@ def read_quantization(table: FlatTable | None) -> Quantization | None:
         raise CorruptModel("the scale of a tensor is negative, or no number")
     spread = np.zeros_like(scales, np.int64) if not zeros.size else np.broadcast_to(zeros, scales.shape)
     return Quantization(scales, spread, table.integer("quantized_dimension"))
+
+
+def read_blocks(table: FlatTable | None) -> FlatTable | None:
+    """What a tensor says of scales by blocks; ``None`` where it has none. Raises Unsupported for other details."""
+    details = None if table is None else table.union("details", QUANTIZATION_DETAILS)
+    if details is not None and details.name != "BlockwiseQuantization":
+        raise Unsupported(f"a tensor is quantised by {details.name}, wanted scales for all of it, an axis, or blocks")
+    return details
 
 
 _BITS: Final = 31

@@ -5,10 +5,12 @@ from __future__ import annotations
 from tract_core.errors import CorruptModel
 from tract_core.model.graph import OutletId
 from tract_core.ops.gather import Gather, GatherNd
+from tract_core.ops.quantize import DequantizeLinear
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite.node import TfliteNode
 from tract_tensorflow.tflite.registry import quantized_op, tflite_op
+from tract_tensorflow.tflite.weights import block_scales
 from tract_tensorflow.tflite.wiring import Wiring
 
 ROWS = Rows()
@@ -60,6 +62,10 @@ def embedding_lookup(node: TfliteNode, wire: Wiring) -> Wired:
     rows, kind = table.op(Gather(0), places), node.output().kind
     if kind is None or not kind.is_float() or table.dtype.is_float():
         return rows
+    blocks = block_scales(wire, 1)
+    if blocks is not None:
+        scales, zeros = (table.operand(one).op(Gather(0), places) for one in (blocks.scales, blocks.zeros))
+        return rows.op(DequantizeLinear(kind, rows.rank - 1, blocks.size), scales, zeros)
     scales = table.operand(node.quantization(1).scales)
     factors = scales.reshape(()) if scales.shape[0] == 1 else scales.op(Gather(0), places)
     if factors.rank:
