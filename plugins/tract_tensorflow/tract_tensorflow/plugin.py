@@ -56,6 +56,7 @@ _TFLITE: Final = (
     "stablehlo",
     "stablehlo_gather",
     "stablehlo_products",
+    "stablehlo_random",
     "tile",
     "topk",
     "unique",

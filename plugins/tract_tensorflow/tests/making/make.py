@@ -7,8 +7,8 @@ Each module beside this one with a function ``cases`` is a family. It yields ``(
 keeps something between runs ``(name, content, inputs, runs)``; or ``(name, content, inputs, results)`` with what NumPy
 computes, for operators of which LiteRT has no kernel, and which those that it has agree with. Where LiteRT lacks
 operators, or has wrong ones, a function ``expected`` gives the outputs of a case, by its name. In the archive,
-``NAME/model`` is the file, ``NAME/in0`` an input, and ``NAME/out0`` an output of the reference kernels; ``NAME/out0/1`` that of the second
-run.
+``NAME/model`` is the file, ``NAME/in0`` an input, and ``NAME/out0`` an output of the reference kernels;
+``NAME/out0/1`` that of the second run.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tract_core.model.typed import TypedModel
 from tract_core.ops.if_then_else_wiring import Body, wire_branches
 from tract_core.ops.loop import wire_loop
 from tract_core.ops.scan import Scan, forgetful
+from tract_core.ops.wired import Wired
 from tract_core.ops.wiring import wire_reshape
 from tract_core.plugins.tables import Rows
 from tract_core.transforms.scan_state import export_states
@@ -42,6 +43,48 @@ def if_then_else(node: TfliteNode, wire: Wiring) -> Sequence[OutletId | None]:
 
     names = "then_subgraph_index", "else_subgraph_index"
     return _all_of(node, wire_branches(wire.model, wire.label("if"), wire.input(0), names, read))
+
+
+@quantized_op(ROWS, "STABLEHLO_CASE")
+@tflite_op(ROWS, "STABLEHLO_CASE")
+def case(node: TfliteNode, wire: Wiring) -> Sequence[OutletId | None]:
+    """The graph whose number is given; the last one for a number that none has"""
+    graphs, number = node.integers("branch_subgraph_indices", ()), wire.tensor(0).reshape(())
+    if not 1 <= len(graphs) <= node.file.limits.max_depth:
+        raise CorruptModel(
+            f"STABLEHLO_CASE of {len(graphs)} graphs, from 1 to {node.file.limits.max_depth} are allowed"
+        )
+    number = (number < 0).where(len(graphs) - 1, number)
+    return _all_of(node, _one_of(node, wire, number, _given(node, wire, 1), graphs))
+
+
+def _one_of(
+    node: TfliteNode, wire: Wiring, number: Wired, given: Sequence[OutletId], graphs: Sequence[int]
+) -> Sequence[OutletId]:
+    """What the first graph gives where the number is 0, else one of the others, whose numbers are one less."""
+
+    def read(name: str, own_scope: bool) -> Body:
+        if name == "first":
+            facts = [wire.fact(outlet) for outlet in given]
+            return forgetful(read_body(node, wire, graphs[0], facts, own_scope=own_scope)), _unknown(wire, given)
+        made = wire.model.empty_like()
+        captured = _unknown(wire, [number.outlet, *given])
+        fresh = {outlet: made.add_source(f"given{place}", wire.fact(outlet)) for place, outlet in enumerate(captured)}
+        inner = Wiring(made, "others", [], node)
+        outlets = [_held(wire, inner, outlet, fresh) for outlet in (number.outlet, *given)]
+        made.set_outputs([*_one_of(node, inner, Wired(inner, outlets[0]) - 1, outlets[1:], graphs[1:])])
+        return made, captured
+
+    if len(graphs) == 1:
+        body, captured = read("first", False)
+        return inline_body(wire.model, body, captured, prefix=f"{wire.name}.")
+    return wire.through(wire_branches, number.eq(0).outlet, ("first", "others"), read)
+
+
+def _held(wire: Wiring, inner: Wiring, outlet: OutletId, fresh: Mapping[OutletId, OutletId]) -> OutletId:
+    """The same tensor in a branch: an input of it, or what is known."""
+    value = wire.fact(outlet).value
+    return inner.cast(inner.const(value), wire.dtype(outlet)) if value is not None else fresh[outlet]
 
 
 @quantized_op(ROWS, "WHILE", "STABLEHLO_WHILE")
