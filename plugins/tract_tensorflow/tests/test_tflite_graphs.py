@@ -10,7 +10,7 @@ from tract_tensorflow.tflite.flatbuffer import FlatTable
 from tract_tensorflow.tflite.options import MORE_OPTION_TABLES, OPTION_TABLES
 
 import tract_core as tract
-from tract_core.errors import CorruptModel, LimitExceeded
+from tract_core.errors import CorruptModel, LimitExceeded, Unsupported
 from tract_core.limits import LoadLimits
 
 
@@ -68,3 +68,9 @@ def test_graphs_of_other_numbers_of_tensors() -> None:
     branch = content_of("control", "branch True")
     with pytest.raises(CorruptModel, match="graph 0 calls itself"):
         typed(patched(branch, options(branch, 0, 0), "then_subgraph_index", 0))
+
+
+def test_a_call_of_an_unknown_target_is_named() -> None:
+    content = content_of("stablehlo_calls", "mhlo.tan").replace(b"mhlo.tan", b"mhlo.tab")
+    with pytest.raises(Unsupported, match="a call of 'mhlo.tab', wanted one of Sharding, mhlo.acos"):
+        typed(content)

@@ -54,6 +54,7 @@ _TFLITE: Final = (
     "softmax",
     "svdf",
     "stablehlo",
+    "stablehlo_custom",
     "stablehlo_gather",
     "stablehlo_products",
     "stablehlo_random",

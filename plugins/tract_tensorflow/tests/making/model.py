@@ -83,6 +83,31 @@ class Graph:
     outputs: list[int]
 
 
+def behind(content: bytes) -> bytes:
+    """A file with what constants hold, and what custom operators say, behind the tables, as in files above 2 GB."""
+    model = schema.ModelT.InitFromPackedBuf(content)
+    places: list[tuple[Any, str, str, bytes]] = []
+    for buffer in model.buffers[1:]:
+        places.append((buffer, "offset", "size", bytes(buffer.data)))
+        buffer.data = None
+    for op in [op for graph in model.subgraphs for op in graph.operators if op.customOptions is not None]:
+        places.append((op, "largeCustomOptionsOffset", "largeCustomOptionsSize", bytes(op.customOptions)))
+        op.customOptions = None
+    length = 0
+    for _ in range(2):  # the first time to learn how long the tables are
+        at = -(-length // 16) * 16 + 16
+        rest = b""
+        for one, start, size, held in places:
+            setattr(one, start, at + len(rest))
+            setattr(one, size, len(held))
+            rest += held + bytes(-len(held) % 16)
+        builder = flatbuffers.Builder(1024)
+        builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
+        tables = bytes(builder.Output())
+        length = len(tables)
+    return tables + bytes(at - length) + rest
+
+
 def file(*graphs: Graph, signatures: list[Any] | None = None) -> bytes:
     """The content of a file with these graphs."""
     model = schema.ModelT()

@@ -179,6 +179,13 @@ class TfliteFile:
             return self.flatbuffer.part(table.integer("offset"), table.integer("size"))
         return table.numbers("data")
 
+    def custom_options(self, operator: FlatTable) -> Array:
+        """The bytes that a custom operator says. Raises CorruptModel."""
+        if operator.integer("large_custom_options_offset") > 1:  # as above
+            start, size = (operator.integer(f"large_custom_options_{name}") for name in ("offset", "size"))
+            return self.flatbuffer.part(start, size)
+        return operator.numbers("custom_options")
+
     def has_content(self, tensor: TfliteTensor) -> bool:
         """Whether the file says what a tensor holds."""
         if tensor.is_variable or not tensor.buffer:

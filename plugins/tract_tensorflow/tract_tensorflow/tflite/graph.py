@@ -254,7 +254,7 @@ class GraphReader:
             inputs=tuple(None if index == -1 else self._tensor(index) for index in inputs),
             outputs=tuple(self._tensor(index) for index in table.numbers("outputs").tolist()),
             options=options_of(table),
-            custom=table.numbers("custom_options"),
+            custom=self._file.custom_options(table),
             file=self._file,
             intermediates=tuple(self._tensor(index) for index in table.numbers("intermediates").tolist()),
         )

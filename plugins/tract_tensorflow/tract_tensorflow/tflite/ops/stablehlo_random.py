@@ -36,7 +36,7 @@ def rng_bit_generator(node: TfliteNode, wire: Wiring) -> Sequence[Wired]:
     """The state after it, and bits; Philox, or Threefry: the same state gives the same bits"""
     state, kind, number = wire.tensor(0), node.output(1).kind, node.integer("algorithm", 0)
     shape = [size for size in node.output(1).shape if size is not None]
-    if len(shape) != len(node.output(1).shape) or kind not in _WORDS:
+    if len(shape) != len(node.output(1).shape) or kind is None or kind not in _WORDS:
         raise Unsupported(f"random bits of {node.output(1).type_name} and {list(node.output(1).shape)}")
     if not 0 <= number < len(_ALGORITHMS) or state.dtype is not DatumType.U64 or state.rank != 1:
         raise CorruptModel(f"random bits by algorithm {number} from {state.fact}")
