@@ -20,7 +20,7 @@ def read_body(
 ) -> TypedModel:
     """The model of the graph of that number, whose inputs have these facts; one that is known is no input of it.
 
-    What the node's graphs do with variables (`Calls`) comes behind: what these hold is the last inputs, and what those
+    What the node's graphs do with variables (`Handed`) comes behind: what these hold is the last inputs, and what those
     that are assigned hold then, the last outputs. With ``own_scope``, what is found to be so wherever the graph runs
     need not be so where it does not run. Raises ModelError.
     """

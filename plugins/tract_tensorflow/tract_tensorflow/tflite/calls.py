@@ -26,7 +26,7 @@ ASK_TABLES: Final = frozenset({"HASHTABLE_FIND", "HASHTABLE_SIZE"})
 
 
 @frozen
-class Calls:
+class Handed:
     """What an operator hands to the graphs that it calls, besides tensors.
 
     ``handles``: for each input of a graph, which variable or table it is; ``None`` for a tensor. ``held``: the names of
@@ -39,14 +39,14 @@ class Calls:
     assigned: int = 0
 
 
-NO_CALLS: Final = Calls()
+NOTHING_HANDED: Final = Handed()
 
 
 @frozen
 class Touched:
-    """What a graph, and those that it calls, read and assign, by name; and the graphs that they call once, by number.
+    """What a graph, and those that it calls, do with variables and tables, in order.
 
-    All are in order.
+    ``read``, ``assigned``: by name; ``once``: the graphs that they call once, by number.
     """
 
     read: dict[str, None]
@@ -59,10 +59,10 @@ class Touched:
         self.assigned.update(other.assigned)
         self.once.update(other.once)
 
-    def calls(self, handles: Sequence[str | None]) -> Calls:
+    def calls(self, handles: Sequence[str | None]) -> Handed:
         """What an operator hands to graphs that do all this."""
         others = [name for name in self.read if name not in self.assigned]
-        return Calls(tuple(handles), (*self.assigned, *others), len(self.assigned))
+        return Handed(tuple(handles), (*self.assigned, *others), len(self.assigned))
 
 
 def handle_of(op_type: str, options: FlatTable | None) -> str | None:

@@ -23,7 +23,7 @@ from tract_core.frontend.node import (
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
 from tract_core.texts import printable
-from tract_tensorflow.tflite.calls import NO_CALLS, Calls
+from tract_tensorflow.tflite.calls import NOTHING_HANDED, Handed
 from tract_tensorflow.tflite.file import TfliteFile, TfliteTensor, element_type
 from tract_tensorflow.tflite.flatbuffer import FlatTable
 from tract_tensorflow.tflite.flexbuffer import read_map
@@ -52,7 +52,7 @@ class TfliteNode(Attributes):
     custom: Array
     file: TfliteFile
     intermediates: tuple[TfliteTensor, ...] = ()
-    calls: Calls = NO_CALLS
+    calls: Handed = NOTHING_HANDED
 
     __eq__ = object.__eq__  # a node is itself alone
     __hash__ = object.__hash__
