@@ -186,8 +186,9 @@ def test_assets(tmp_path):
     (tmp_path / "assets" / "words.txt").write_bytes(b"of\nthe\n")
     model = served(tmp_path, "words.txt")
     np.testing.assert_array_equal(run(model, np.array(["the", "a"], object))[0], [1, -1])
-    with pytest.raises(LimitExceeded, match="has 7 bytes, 6 are allowed"):
-        served(tmp_path, "words.txt", limits=LoadLimits(max_parsed_bytes=6))
+    (tmp_path / "assets" / "words.txt").write_bytes(b"of\n" * 3000)
+    with pytest.raises(LimitExceeded, match="has 9000 bytes, 5000 are allowed"):
+        served(tmp_path, "words.txt", limits=LoadLimits(max_parsed_bytes=5000))
 
 
 @pytest.mark.parametrize("asset", ["../words.txt", "/etc/passwd", "none.txt", "", "a\nb"])

@@ -23,13 +23,16 @@ _LONG: Final = 12
 
 def pad_around(known: CpuKnown, outlet: OutletId, filled: Collection[OutletId]) -> OutletId | None:
     """What the first `Pad` makes of a tensor that nothing else is inside of. ``filled``: what others are inside of."""
-    for reader in sorted(known.model.outlet(outlet).successors):
-        op, result = known.model.nodes[reader.node].op, OutletId(reader.node)
-        if not isinstance(op, Pad) or not isinstance(op.mode, PadConstant) or result in filled:
-            continue
-        if known.why_unfit(reader.node) is None and _pays(known, outlet, op.pads):
-            return result
-    return None
+    found = (OutletId(reader.node) for reader in sorted(known.model.outlet(outlet).successors))
+    return next((one for one in found if one not in filled and _goes_around(known, one, outlet)), None)
+
+
+def _goes_around(known: CpuKnown, padded: OutletId, outlet: OutletId) -> bool:
+    """Whether a tensor is what a `Pad` with one value makes of another one, so that this pays."""
+    op = known.model.nodes[padded.node].op
+    if not isinstance(op, Pad) or known.why_unfit(padded.node) is not None:
+        return False
+    return isinstance(op.mode, PadConstant) and _pays(known, outlet, op.pads)
 
 
 def zeros_around(known: CpuKnown, outlet: OutletId) -> Border:

@@ -24,8 +24,8 @@ from tract_core.ops.resize import (
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite.node import TfliteNode
-from tract_tensorflow.tflite.places import places_of
 from tract_tensorflow.tflite.registry import quantized_op, tflite_op
+from tract_tensorflow.tflite.resized_axis import places_of
 from tract_tensorflow.tflite.wiring import Wiring
 
 ROWS = Rows()

@@ -8,8 +8,8 @@ from tract_core.data import DatumType
 from tract_core.ops.wired import Wired
 from tract_core.plugins.tables import Rows
 from tract_tensorflow.tflite.node import TfliteNode
-from tract_tensorflow.tflite.places import picked, places_of
 from tract_tensorflow.tflite.registry import quantized_op
+from tract_tensorflow.tflite.resized_axis import picked, places_of
 from tract_tensorflow.tflite.steps import require_same_steps
 from tract_tensorflow.tflite.wiring import Wiring
 

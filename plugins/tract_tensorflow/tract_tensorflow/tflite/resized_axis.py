@@ -21,7 +21,7 @@ _IMAGE: Final = (1, 2)
 
 
 @frozen
-class Places:
+class ResizedAxis:
     """An axis, along which elements lie in other places.
 
     ``size``: how many elements there are, ``to``: how many are wanted, i64 without axes; ``steps``: 0, 1, ..., i64.
@@ -70,7 +70,7 @@ class Places:
         return steps * (whole.cast(DatumType.F32) / parts.cast(DatumType.F32))
 
 
-def places_of(wire: Wiring) -> list[Places]:
+def places_of(wire: Wiring) -> list[ResizedAxis]:
     """Height and width of an image (batch, height, width, channels); the second input has those that are wanted.
 
     Raises ModelError.
@@ -86,7 +86,9 @@ def places_of(wire: Wiring) -> list[Places]:
     if corners and half:
         raise Unsupported(f"{node.op_type} with both align_corners and half_pixel_centers")
     return [
-        Places(Wired(wire, wire.const(x.shape[axis])), Wired(wire, to), Wired(wire, _steps(wire, to)), corners, half)
+        ResizedAxis(
+            Wired(wire, wire.const(x.shape[axis])), Wired(wire, to), Wired(wire, _steps(wire, to)), corners, half
+        )
         for axis, to in zip(_IMAGE, (wire.element(sizes, place) for place in range(len(_IMAGE))), strict=True)
     ]
 
