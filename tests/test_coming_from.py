@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "coming-from.md").read_text()
 
 PARTS = {
-    title: [row.split("|")[1:-1] for row in re.findall(r"^\| (?!what ).*\|$", text, re.MULTILINE)]
+    title: [row.split("|")[1:-1] for row in re.findall(r"^\| (?!what \| there).*\|$", text, re.MULTILINE)]
     for title, text in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
 }
 SETUP = "import numpy as np; image = np.ones((2, 3, 8, 8), np.float32)"
