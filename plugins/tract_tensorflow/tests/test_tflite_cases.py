@@ -73,7 +73,7 @@ def compare(found: Any, wanted: Any, names: tuple[str, str]) -> None:
     )
 
 
-@pytest.mark.parametrize(("family", "case"), names())
+@pytest.mark.parametrize(("family", "case"), list(names()))
 def test_reference(family: str, case: str) -> None:
     check(family, case, "reference")
 
