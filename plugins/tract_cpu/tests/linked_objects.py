@@ -52,7 +52,7 @@ class LinkedObject:
 
 def linked_by_llvm(found: CompiledModel, target: ObjectTarget) -> LinkedObject:
     """An object for this machine."""
-    name, linker = found.name, llvm.create_lljit_compiler(machine_for(target.isa, target.triple))
+    name, linker = found.name, llvm.create_lljit_compiler(machine_for(target.isa, target.triple), use_jit_link=True)
     library = llvm.JITLibraryBuilder().add_object_img(found.code).add_current_process()
     tracker = library.export_symbol(f"{name}_start").export_symbol(f"{name}_run").link(linker, name)
     pointers: list[Any] = [c_void_p] * (1 + len(found.arrays))

@@ -48,7 +48,9 @@ def _linked(text: str) -> int:
 def _linker() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm.create_lljit_compiler(llvm.Target.from_default_triple().create_target_machine(jit=True))
+    return llvm.create_lljit_compiler(
+        llvm.Target.from_default_triple().create_target_machine(jit=True), use_jit_link=True
+    )
 
 
 _HELD: Final[list[Any]] = []

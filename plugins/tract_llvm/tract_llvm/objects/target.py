@@ -6,6 +6,7 @@ than it needs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import count
@@ -139,4 +140,9 @@ _NUMBERS: Final = count()
 
 @cache
 def _linker(isa: Isa) -> Any:
-    return llvm.create_lljit_compiler(machine(isa))
+    """JITLink, which lays the sections of an object side by side.
+
+    LLVM's older linker has them wherever there is room: in a process with gigabytes of memory farther apart than 32
+    bits reach, which ends the process. On Windows it is the one that is complete.
+    """
+    return llvm.create_lljit_compiler(machine(isa), use_jit_link=sys.platform != "win32")
