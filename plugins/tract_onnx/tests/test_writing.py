@@ -72,6 +72,15 @@ def test_inputs_and_outputs_keep_their_names_and_symbols() -> None:
     assert sizes == ["N", 3]
 
 
+@pytest.mark.parametrize("name", ["serving:0_0", "a batch", "3 of", "N"])
+def test_sizes_of_any_name_are_the_same_when_they_are_read_again(name: str) -> None:
+    nodes = [helper.make_node("Concat", ["x", "x"], ["y"], axis=0)]
+    first = written(made(nodes, {"x": [name]}, ["y"]))
+    again = written(tract.load_bytes(first.SerializeToString()))
+    assert again.graph.input[0].type.tensor_type.shape.dim[0].dim_param == name
+    assert again.graph.output[0] == first.graph.output[0]
+
+
 def test_an_input_may_be_an_output_and_an_output_may_come_twice() -> None:
     nodes = [helper.make_node("Identity", ["x"], ["a"]), helper.make_node("Identity", ["x"], ["b"])]
     found = run(written(made(nodes, {"x": [2]}, ["a", "b"])), x=np.array([1, 2], np.float32))

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 from tract_core.data import Constant, DatumType, DType
 from tract_core.data.containers import OptionalType, SequenceType
 from tract_core.data.stored import BITS, pack
-from tract_core.dims import Dim
-from tract_core.errors import Unwritable
+from tract_core.dims import Dim, TDim, parse_dim, symbol, symbols_of
+from tract_core.errors import DimError, Unwritable
 from tract_core.model.fact import TypedFact
 from tract_onnx.tensors import ELEMENT_TYPES
 
@@ -63,5 +63,19 @@ def type_of(kind: DType, shape: Sequence[Dim | None] | None) -> onnx.TypeProto:
         return helper.make_sequence_type_proto(type_of(kind.item.datum_type, kind.item.shape))
     if isinstance(kind, OptionalType):
         return helper.make_optional_type_proto(type_of(kind.item.datum_type, kind.item.shape))
-    sizes = None if shape is None else [size if isinstance(size, int) or size is None else str(size) for size in shape]
+    sizes = (
+        None if shape is None else [size if isinstance(size, int) or size is None else _named(size) for size in shape]
+    )
     return helper.make_tensor_type_proto(code_of(kind), sizes)
+
+
+def _named(size: TDim) -> str:
+    """The name of a symbol, as it is, where nobody takes it for an expression; else the text of the size."""
+    (name, *others) = symbols_of(size) or ("",)
+    if others or size != symbol(name):
+        return str(size)
+    try:
+        parse_dim(name)
+    except DimError:
+        return name
+    return str(size)
