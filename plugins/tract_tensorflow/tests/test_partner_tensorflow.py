@@ -132,7 +132,12 @@ def test_saved_models(tensorflow, name, signature, number, tmp_path):
     found = run_in_tensorflow(folder, given, {"signature": signature})
     for key, array in wanted.items():
         assert found[key].dtype == array.dtype
+        if array.dtype.kind == "O":
+            assert found[key].tolist() == array.tolist()
+            continue
         np.testing.assert_allclose(found[key].astype(np.float64), array.astype(np.float64), rtol=1e-5, atol=1e-6)
+    if any(one.dtype.kind == "O" for one in given.values()):
+        return  # files of arrays hold no texts
     np.savez(tmp_path / "given.npz", **given)
     result = CliRunner().invoke(
         app,

@@ -23,12 +23,15 @@ from tract_core.plugins.keys import PARTNERS, Array
 from tract_tensorflow.graphdef.graph import PLACEHOLDERS
 from tract_tensorflow.graphdef.loader import SAVED_MODEL, outputs_of_graph
 from tract_tensorflow.graphdef.references import in_graph
-from tract_tensorflow.graphdef.saved_model import ENTRY, INIT, VARIABLES, graph_to_serve, signature_of
+from tract_tensorflow.graphdef.saved_model import ASSETS, ENTRY, INIT, VARIABLES, graph_to_serve, signature_of
 
 ROWS = Rows()
 
 _OLD_FLOW: Final = frozenset({"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefEnter"})
 """What makes that a tensor need not be there, or is there more than once, so that nobody can ask for it."""
+
+_OLD_INITS: Final = ("saved_model_main_op", "legacy_init_op")
+"""The collections that have what fills tables, in SavedModels of TensorFlow 1."""
 
 _STAYS_A_NODE: Final = "_lower_using_switch_merge"
 """The attribute of branches and loops that has them taken apart."""
@@ -136,16 +139,25 @@ def _saved(
     meta = graph_to_serve(_message(_part("core.protobuf.saved_model_pb2").SavedModel, content))
     signature = signature_of(meta, options.get("signature") or "")
     saver = meta.saver_def
-    first = [one.name for one in meta.signature_def[INIT].outputs.values()] if INIT in meta.signature_def else []
+    first = _first(meta)
     outputs = {name: info.name for name, info in signature.outputs.items()}
     _bring(tensorflow, meta, [in_graph(name)[0] for name in (*outputs.values(), *first, *_restoring(saver))])
     folder = path if path.is_dir() else path.parent
     if (folder / f"{VARIABLES}.index").exists() and saver.restore_op_name:
         session.run(saver.restore_op_name, {saver.filename_tensor_name: str(folder / VARIABLES)})
+    assets = {one.tensor_info.name: str(folder / ASSETS / one.filename) for one in meta.asset_file_def}
     for name in first:
-        session.run(session.graph.as_graph_element(name))
+        session.run(session.graph.as_graph_element(name), assets)
     given = {name: session.graph.get_tensor_by_name(info.name) for name, info in signature.inputs.items()}
     return given, dict(zip(outputs, _tensors(session, outputs.values()), strict=True))
+
+
+def _first(meta: Any) -> list[str]:
+    """What is run before all else, as it fills tables."""
+    if INIT in meta.signature_def:
+        return [one.name for one in meta.signature_def[INIT].outputs.values()]
+    found = [meta.collection_def[key].node_list.value for key in _OLD_INITS if key in meta.collection_def]
+    return [name for names in found for name in names]
 
 
 def _restoring(saver: Any) -> list[str]:

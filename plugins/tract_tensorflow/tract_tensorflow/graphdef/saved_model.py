@@ -29,7 +29,7 @@ VARIABLES: Final = "variables/variables"
 USUAL: Final = "serving_default"
 """The signature that is taken unasked."""
 
-_ASSETS: Final = "assets"
+ASSETS: Final = "assets"
 _OLD_ASSETS: Final = "saved_model_assets"
 """Under which name TensorFlow 1 has the assets of a graph."""
 
@@ -106,7 +106,7 @@ def assets_beside(entry: Path | None, limits: LoadLimits) -> Callable[[str], byt
     files = ExternalFiles(entry, limits)
 
     def read(name: str) -> bytes:
-        content = files.open(f"{_ASSETS}/{name}")
+        content = files.open(f"{ASSETS}/{name}")
         if len(content) > limits.max_parsed_bytes:
             raise LimitExceeded(
                 f"the file {name[:80]!r} has {len(content)} bytes, {limits.max_parsed_bytes} are allowed",
