@@ -6,7 +6,7 @@ channels are last, in whole blocks, are read so where they lie.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterator
 from typing import Final
 
 from tract_core.dims import less_or_equal
@@ -21,10 +21,10 @@ _LONG: Final = 12
 """Rows of so many positions are written one by one in hardly more time than all of them together."""
 
 
-def pad_around(known: CpuKnown, outlet: OutletId, filled: Collection[OutletId]) -> OutletId | None:
-    """What the first `Pad` makes of a tensor that nothing else is inside of. ``filled``: what others are inside of."""
+def pads_around(known: CpuKnown, outlet: OutletId) -> Iterator[OutletId]:
+    """What each `Pad` makes of a tensor, in order, where it pays to write the tensor inside of that."""
     found = (OutletId(reader.node) for reader in sorted(known.model.outlet(outlet).successors))
-    return next((one for one in found if one not in filled and _goes_around(known, one, outlet)), None)
+    return (one for one in found if _goes_around(known, one, outlet))
 
 
 def _goes_around(known: CpuKnown, padded: OutletId, outlet: OutletId) -> bool:

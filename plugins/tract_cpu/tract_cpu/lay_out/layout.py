@@ -24,7 +24,7 @@ from tract_cpu.group.forms import forms_of_inputs, stays_in_blocks
 from tract_cpu.group.groups import CpuGroup, Host
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.group.reach import border_for
-from tract_cpu.lay_out.around import pad_around, zeros_around
+from tract_cpu.lay_out.around import pads_around, zeros_around
 from tract_cpu.program.form import Border, Form, Forms
 
 
@@ -154,7 +154,8 @@ class _Placing:
 
     def _among_others(self, outlet: OutletId) -> None:
         """Inside of what is padded, or with zeros around it: of a tensor that is written with gaps as well."""
-        padded = pad_around(self._known, outlet, self._filled | self.plain.keys())
+        found = pads_around(self._known, outlet)
+        padded = next((one for one in found if one not in self._filled and one not in self.plain), None)
         if padded is None:
             self.plain[outlet] = Own(zeros_around(self._known, outlet))
             return

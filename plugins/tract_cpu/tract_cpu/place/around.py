@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-from tract_llvm.language.types import numpy_type
 from tract_llvm.program.storages import NOWHERE
 from tract_llvm.program.views import View
 
 from tract_core.model.graph import OutletId
-from tract_core.ops.pad import Pad, PadConstant
+from tract_core.ops.pad import Pad
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.lay_out.layout import Inside, Own
 from tract_cpu.place.blocked import bordered, fill_around
+from tract_cpu.place.padded import fill_of
 
 
 def new_with_gaps(lowering: Lowering, outlet: OutletId) -> View:
@@ -36,9 +35,7 @@ def _inside(lowering: Lowering, outlet: OutletId, padded: OutletId) -> View:
     """The place of a tensor in what a `Pad` makes of it."""
     op, view = lowering.model.nodes[padded.node].op, lowering.new(padded)
     assert isinstance(op, Pad)  # as the layout says
-    assert isinstance(op.mode, PadConstant)  # as the layout says
-    value = op.mode.value.array.astype(numpy_type(view.element))
-    fill_around(lowering, view, op.pads, int(value.view(np.dtype(f"u{value.itemsize}"))))
+    fill_around(lowering, view, op.pads, fill_of(op, view.element))
     for axis, (before, _) in enumerate(op.pads):
         view = view.part(axis, before, lowering.model.outlet_fact(outlet).shape[axis])
     lowering.place(outlet, view)

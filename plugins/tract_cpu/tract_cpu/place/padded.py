@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from tract_llvm.language.types import numpy_type
+from tract_llvm.language.types import ElementType, numpy_type
 from tract_llvm.program.views import View
 
 from tract_core.dims import Dim
@@ -34,12 +34,17 @@ def padded_blocks(lowering: Lowering, op: Pad, x: OutletId, result: OutletId, fo
     return lowering.padded[result]
 
 
+def fill_of(op: Pad, element: ElementType) -> int:
+    """The bits of what a `Pad` with one value adds, in a type."""
+    assert isinstance(op.mode, PadConstant)  # it was looked at when groups were decided on, or the layout
+    value = op.mode.value.array.astype(numpy_type(element))
+    return int(value.view(np.dtype(f"u{value.itemsize}")))
+
+
 def _padded(lowering: Lowering, op: Pad, form: Form, like: View) -> tuple[View, Blocked]:
     """Memory that is filled around the place of a tensor like a view: that place, and all of it."""
-    assert isinstance(op.mode, PadConstant)  # it was looked at when groups were decided on
     border: Border = (*op.pads, (0, 0))
-    value = op.mode.value.array.astype(numpy_type(like.element))
-    inside = bordered(lowering, like, border, int(value.view(np.dtype(f"u{value.itemsize}"))))
+    inside = bordered(lowering, like, border, fill_of(op, like.element))
     shape, offset = list[Dim](), inside.offset
     for size, stride, (before, after) in zip(inside.shape, inside.strides, border, strict=True):
         shape.append(size + before + after)
