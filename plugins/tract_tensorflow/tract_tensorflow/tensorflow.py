@@ -22,13 +22,19 @@ from tract_core.plugins import Rows
 from tract_core.plugins.keys import PARTNERS, Array
 from tract_tensorflow.graphdef.graph import PLACEHOLDERS
 from tract_tensorflow.graphdef.loader import SAVED_MODEL, outputs_of_graph
+from tract_tensorflow.graphdef.old_graph import OLD
 from tract_tensorflow.graphdef.references import in_graph
-from tract_tensorflow.graphdef.saved_model import ASSETS, ENTRY, INIT, VARIABLES, graph_to_serve, signature_of
+from tract_tensorflow.graphdef.saved_model import (
+    ASSETS,
+    ENTRY,
+    INIT,
+    VARIABLES,
+    assets_of,
+    graph_to_serve,
+    signature_of,
+)
 
 ROWS = Rows()
-
-_OLD_FLOW: Final = frozenset({"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "RefSwitch", "RefEnter"})
-"""What makes that a tensor need not be there, or is there more than once, so that nobody can ask for it."""
 
 _OLD_INITS: Final = ("saved_model_main_op", "legacy_init_op")
 """The collections that have what fills tables, in SavedModels of TensorFlow 1."""
@@ -145,7 +151,7 @@ def _saved(
     folder = path if path.is_dir() else path.parent
     if (folder / f"{VARIABLES}.index").exists() and saver.restore_op_name:
         session.run(saver.restore_op_name, {saver.filename_tensor_name: str(folder / VARIABLES)})
-    assets = {one.tensor_info.name: str(folder / ASSETS / one.filename) for one in meta.asset_file_def}
+    assets = {f"{name}:0": str(folder / ASSETS / file) for name, file in assets_of(meta).items()}
     for name in first:
         session.run(session.graph.as_graph_element(name), assets)
     given = {name: session.graph.get_tensor_by_name(info.name) for name, info in signature.inputs.items()}
@@ -209,9 +215,9 @@ def _computed(outputs: Iterable[Any]) -> Tensors:
         fresh = {one.op for one in inputs} - needed
         needed |= fresh
         pending += fresh
-    unsure = set[Any]()
+    unsure = set[Any]()  # in the branches and loops of TensorFlow 1, where a tensor may not be there, or several times
     for operation in sorted(needed, key=lambda one: one._id):
-        if operation.type in _OLD_FLOW or any(one.op in unsure for one in operation.inputs):
+        if operation.type in OLD or any(one.op in unsure for one in operation.inputs):
             unsure.add(operation)
         elif operation.type != "Const":
             found |= {_name(one): one for one in operation.outputs if one.name in read and _is_shown(one.dtype)}
