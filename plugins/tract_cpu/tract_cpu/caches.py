@@ -14,6 +14,12 @@ from tract_core.machine import sysctl
 CACHE_LINE: Final = 64
 """Bytes of a line."""
 
+BYTES_AHEAD: Final = 4096
+"""While memory is read that no cache holds, it is asked for what lies so many bytes further on: answers take that long.
+
+Processors ask by themselves, but only up to the end of a page, which has as many bytes.
+"""
+
 _PAGE: Final = 4096
 """Lines so many bytes apart belong to one set of the first level: it is looked up by what pages leave as it is."""
 

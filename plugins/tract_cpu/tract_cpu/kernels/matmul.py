@@ -25,7 +25,7 @@ from tract_llvm.language.types import ElementType
 from tract_llvm.language.values import Value
 
 from tract_core.frozen import frozen
-from tract_cpu.caches import CACHE_LINE
+from tract_cpu.caches import BYTES_AHEAD, CACHE_LINE
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size
@@ -59,7 +59,8 @@ class MatMulPlan:
     factors. ``grouping``: how products are summed in groups, as the right matrix is packed then; ``together``: whether
     the neighbours of a left group lie beside each other in memory, as they are multiplied. ``rolled``: whether the
     expression is so long that it is there once, for all rows of a tile in turn. ``masks``: whether whole vectors are
-    written like parts of them, as that costs the same. ``fetches``: whether the panel behind is brought near meanwhile.
+    written like parts of them, as that costs the same. ``fetches``: whether the panel behind is brought near meanwhile;
+    ``asks_ahead``: whether that is done for what lies a page further on, as one tile alone reads a panel.
     ``pieces``: whether the inner axis is cut into pieces. ``stays``: of each further operand, whether it lies along the
     columns and is the same for all rows, so that a rolled expression reads it once per tile; empty where none is.
     """
@@ -80,6 +81,7 @@ class MatMulPlan:
     fetches: bool = False
     pieces: bool = False
     stays: tuple[bool, ...] = ()
+    asks_ahead: bool = False
 
     @property
     def name(self) -> str:
@@ -355,7 +357,12 @@ class ProductWriter:
         if grouping is not None and grouping.flips:
             start, panel = [panel.vector(one, tile.lanes) for one in starts], panel.at(tile.columns)
 
+        size = panel.element.bytes
+        lines = range(0, tile.columns * size, CACHE_LINE) if plan.asks_ahead else ()
+
         def line(step: Value) -> list[Value]:
+            for one in lines:
+                panel.prefetch(step * tile.columns + (BYTES_AHEAD + one) // size)
             vectors = [panel.vector(step * tile.columns + one, tile.lanes) for one in starts]
             return vectors if grouping is not None else [k.convert(one, plan.sums) for one in vectors]
 

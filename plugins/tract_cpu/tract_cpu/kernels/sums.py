@@ -30,6 +30,12 @@ PRODUCTS_AT_ONCE: Final = 48
 STEPS_AT_ONCE: Final = 4
 """In how many steps along the inner axis at most."""
 
+PRODUCTS_THAT_HIDE: Final = 16
+"""With more products of vectors in a step, asking whether there are more costs nothing.
+
+Written out, rows of so many would be read ahead for several steps, and sums had to make room for them.
+"""
+
 PRODUCTS_OF_A_BLOCK: Final = 112
 """How many products of vectors are written out at most where the summed axis is a block of channels."""
 
@@ -102,9 +108,10 @@ class Sums:
         ``chained``: whether there may be several chains. With one, sums do not depend on the height of the tile.
         """
         self._k, self._grouping = k, grouping
-        self.chains = _power_of_two(SUMS_IN_FLIGHT // (height * tile.vectors)) if chained else 1
-        at_once = min(PRODUCTS_AT_ONCE // (height * tile.vectors), STEPS_AT_ONCE)
-        written_out = self.chains == 1 and _is_one_instruction(grouping)
+        products = height * tile.vectors
+        self.chains = _power_of_two(SUMS_IN_FLIGHT // products) if chained else 1
+        at_once = min(PRODUCTS_AT_ONCE // products, STEPS_AT_ONCE)
+        written_out = self.chains == 1 and products <= PRODUCTS_THAT_HIDE and _is_one_instruction(grouping)
         self._at_once = _power_of_two(at_once) if written_out else self.chains
         zeros = [k.constant(0, type_, tile.lanes)] * tile.vectors
         starts = [start or zeros, *[zeros] * (self.chains - 1)]

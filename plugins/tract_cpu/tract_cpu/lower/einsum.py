@@ -373,6 +373,7 @@ class _Product:
             rolled=rolled,
             masks=self.site.isa.masks_bits <= _ANY_ELEMENT,
             fetches=rows.count != 1 and self._comes_from_afar(),
+            asks_ahead=rows.count == 1 and self._comes_from_afar(),
             pieces=cut,
             stays=stays if rolled else (),
         )

@@ -19,6 +19,7 @@ from tract_llvm.language.values import Value
 
 from tract_core.dims import Dim
 from tract_core.frozen import frozen
+from tract_cpu.caches import BYTES_AHEAD
 from tract_cpu.kernels.dots import DotGrouping
 from tract_cpu.kernels.in_blocks.bytes import BYTES
 from tract_cpu.kernels.in_blocks.weights import GROUP, BlockForm, BlockReader
@@ -35,12 +36,6 @@ Up to 16 texts that are written at the same time have such rows. From 8 rows on,
 
 TILES_AT_ONCE: Final = 32
 """For so many tiles of rows a panel is unpacked once: beside their products, that takes no time."""
-
-BYTES_AHEAD: Final = 4096
-"""While a block is read, memory is asked for what lies so many bytes further on: it takes that long to answer.
-
-Processors ask by themselves, but only up to the end of a page of memory, which has as many bytes.
-"""
 
 _HEIGHTS: Final = (2, 1)
 """How many of few rows are multiplied at once: as many as registers hold sums of."""
