@@ -150,8 +150,11 @@ def test_rows_are_packed_where_they_displace_each_other(isa, rows, depth, dtype,
 
 
 @pytest.mark.parametrize("rows", [1, "whole", "more", "M"])
-def test_weights_are_fetched_ahead_where_a_panel_serves_several_tiles(isa, rows) -> None:
-    """What is packed in the run is near anyway, and what fits the second level of the cache."""
+def test_weights_from_memory_are_fetched_ahead(isa, rows) -> None:
+    """By the tiles that share the panel before, or by the one that reads it.
+
+    What is packed in the run is near anyway, and what fits the second level of the cache.
+    """
     depth = caches().second // (4 * 70) + 1
     right = np.zeros((depth, 70), "f4")
 
@@ -164,7 +167,9 @@ def test_weights_are_fetched_ahead_where_a_panel_serves_several_tiles(isa, rows)
     height = planned("M", right).tile.rows
     count = {"whole": height, "more": height + 1}.get(rows, rows)
     for other in (right, right[:-1], f"{depth},70,f32"):
-        assert planned(count, other).fetches == (rows in ("more", "M") and other is right)
+        found = planned(count, other)
+        assert found.fetches == (rows in ("more", "M") and other is right)
+        assert found.asks_ahead == (rows in (1, "whole") and other is right)
 
 
 @pytest.mark.parametrize(("depth", "columns"), [(1536, 33), (1541, 70), (3000, 31)])

@@ -23,9 +23,12 @@ from tract_llvm.objects.library import module_text
 from tract_llvm.objects.linker import linked
 from tract_llvm.objects.target import assembly, object_code
 
+from tract_core.data import DatumType
+from tract_core.model.axes import AxesMapping
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
 from tract_core.ops.conv import Conv
+from tract_core.ops.einsum import EinSum
 from tract_core.ops.pool_spec import DataFormat, PoolSpec, SameUpper
 from tract_core.ops.recurrent_wiring import RecurrentInputs, RecurrentOptions, wire_lstm
 from tract_core.plugins import default_registry
@@ -134,3 +137,20 @@ def test_vectors_that_there_is_no_register_for_begin_where_a_line_does(name) -> 
     text = assembly(module_text(emit), isa)
     spilled = set(re.findall(r"(vmov\w+)\s+%[yz]mm\d+, \d*\(%r[sb]p\)", text))
     assert spilled == {"vmovaps"}
+
+
+@pytest.mark.parametrize("rows", [1, 5, 8, 16, 22, 24, 128])
+@pytest.mark.parametrize("name", ["avx2", "avx512", "neon"])
+def test_sums_stay_in_registers(name, rows) -> None:
+    """No loop that multiplies writes a vector to the stack, in products with as many rows."""
+    isa = next(one for one in ISAS if one.name == name)
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(f"{rows},256,f32", model.symbols))
+    weights = model.add_const("weights", np.ones((256, 256), "f4"))
+    model.set_outputs(model.wire_node("y", EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.F32), [x, weights]))
+    (plan,) = [one.kernel for one in program_of(model, Target(isa)).steps if isinstance(one, NativeStep)]
+    blocks = re.split(r"(?m)^(?=\.LBB\w+:)", written(plan, isa))
+    loops = [one for one in blocks if len(re.findall(r"vfmadd|\bfmla\b", one)) >= 4]
+    assert loops
+    for one in loops:
+        assert not re.search(r"vmov\w+\s+%[xyz]mm\d+, -?\d*\(%r[sb]p\)|st[rp]\s+q\d+.*\[(sp|x29)", one), one

@@ -31,9 +31,9 @@ STEPS_AT_ONCE: Final = 4
 """In how many steps along the inner axis at most."""
 
 PRODUCTS_THAT_HIDE: Final = 16
-"""With more products of vectors in a step, asking whether there are more costs nothing.
+"""With more products of vectors in a step, or with several instructions for each, asking for more steps costs nothing.
 
-Written out, rows of so many would be read ahead for several steps, and sums had to make room for them.
+Factors of several steps would be read ahead then, and sums have to leave their registers for them.
 """
 
 PRODUCTS_OF_A_BLOCK: Final = 112
@@ -111,7 +111,7 @@ class Sums:
         products = height * tile.vectors
         self.chains = _power_of_two(SUMS_IN_FLIGHT // products) if chained else 1
         at_once = min(PRODUCTS_AT_ONCE // products, STEPS_AT_ONCE)
-        written_out = self.chains == 1 and products <= PRODUCTS_THAT_HIDE and _is_one_instruction(grouping)
+        written_out = self.chains == 1 and _is_worth_it(products, grouping)
         self._at_once = _power_of_two(at_once) if written_out else self.chains
         zeros = [k.constant(0, type_, tile.lanes)] * tile.vectors
         starts = [start or zeros, *[zeros] * (self.chains - 1)]
@@ -159,13 +159,13 @@ def steps_at_once(steps: int, products: int, grouping: DotGrouping | None) -> in
 
     ``products``: of vectors, in each step.
     """
-    most = max(PRODUCTS_OF_A_BLOCK // products, 1) if _is_one_instruction(grouping) else 1
+    most = PRODUCTS_OF_A_BLOCK // products if _is_worth_it(products, grouping) else 1
     return max(one for one in range(1, min(most, steps) + 1) if steps % one == 0)
 
 
-def _is_one_instruction(grouping: DotGrouping | None) -> bool:
-    """Whether one instruction multiplies and adds. Beside several, a loop around them costs nothing."""
-    return grouping is None or grouping.dot.adds
+def _is_worth_it(products: int, grouping: DotGrouping | None) -> bool:
+    """Whether several steps are written out: few ``products`` of vectors each, which are one instruction each."""
+    return products <= PRODUCTS_THAT_HIDE and (grouping is None or grouping.dot.adds)
 
 
 def _power_of_two(number: int) -> int:
