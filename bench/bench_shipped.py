@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT / "tests" / "shipped"), str(ROOT / "plugins" / "tract_o
 import fetch  # noqa: E402 - found by the path above
 from shipped_inputs import Case, session, two_cases  # noqa: E402
 from shipped_nodes import distance  # noqa: E402
+from stopwatch import wait_until_idle  # noqa: E402
 
 import tract_core as tract  # noqa: E402
 
@@ -52,6 +53,9 @@ def measured(runs: tuple[Run, Run], seconds: float) -> tuple[float, float, float
 
 
 def _mean(run: Run, count: int) -> float:
+    """Seconds that a run takes, of as many; one before, for what others have put out of caches and threads."""
+    wait_until_idle()
+    run()
     begin = perf_counter()
     for _ in range(count):
         run()
