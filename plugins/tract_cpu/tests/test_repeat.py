@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from bodies import around, picking
 from bodies import sums as sums_of_slices
+from tract_cpu.execution import FULL, Arena, _pieces
 from tract_cpu.native import objects
 from tract_cpu.native.repeat import look_closer
 from tract_cpu.plan import CpuPlan
@@ -21,9 +22,10 @@ import tract_core as tract
 from tract_core.errors import InputError, RunError
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
-from tract_core.ops.binary import Add, Mul
+from tract_core.ops.binary import Add, Div, Mul
 from tract_core.ops.elementwise import Exp, Tanh
 from tract_core.ops.gather import Gather
+from tract_core.ops.reduce import Reduce, Reducer
 from tract_core.runtime.plan import TypedSimplePlan
 
 
@@ -86,7 +88,7 @@ def test_what_is_not_as_before_is_left_to_the_long_way() -> None:
     ):
         assert state.repeat(odd) is None
     assert state.repeat([a, b]) is not None
-    assert state.repeat() is state.repeat([a, b], None, None) is None
+    assert state.repeat([a, b], None, None) is None
 
 
 def test_equal_types_are_one_type() -> None:
@@ -345,3 +347,85 @@ def test_a_function_outlives_the_state_whose_memory_it_uses() -> None:
     filler = [np.full((1, 400), np.nan, "f4") for _ in range(50)]
     assert [one.tolist() for one in repeat(given)] == [one.tolist() for one in wanted]
     del filler
+
+
+def of_the_sum(model, inputs):
+    """Two steps with a tensor between them."""
+    product = model.wire_node("product", Mul(), inputs)
+    total = model.wire_node("total", Reduce((0,), Reducer.SUM), product)
+    return model.wire_node("y", Div(), [product[0], total[0]])
+
+
+def laid(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What memory for tensors is made from now on."""
+    made: list[object] = []
+    lay = Arena.lay
+    monkeypatch.setattr(Arena, "lay", lambda arena, *places: made.append(arena) or lay(arena, *places))
+    return made
+
+
+def test_a_closer_look_at_a_turn_of_much_memory_uses_that_of_the_turns_before(monkeypatch) -> None:
+    """As where helpers fell asleep between two turns: nothing is laid out anew, and nobody else begins a turn there."""
+    monkeypatch.setattr("tract_cpu.plan.MOST_IDLE_BYTES", 0)
+    made, plan, given = laid(monkeypatch), sums(["N,f32"] * 2), [normal(9), normal(9, seed=1)]
+    for _ in range(3):
+        plan.spawn().run(given)
+    repeat, state = plan.repeat, plan.spawn()
+    np.testing.assert_array_equal(repeat(given)[0], given[0] + given[1])
+    np.testing.assert_array_equal(state.run(given)[0], given[0] + given[1])
+    assert len(made) == 1
+    assert plan.repeat is look_closer
+    assert repeat(given) is None
+    del state
+    assert plan.repeat is repeat
+    np.testing.assert_array_equal(repeat(given)[0], given[0] + given[1])
+    other = [normal(5), normal(5, seed=1)]
+    np.testing.assert_array_equal(plan.spawn().run(other)[0], other[0] + other[1])
+    assert len(made) == 2
+
+
+def test_a_closer_look_at_a_turn_of_little_memory_leaves_that_of_others_alone(monkeypatch) -> None:
+    made, plan, given = laid(monkeypatch), sums(["N,f32"] * 2), [normal(9), normal(9, seed=1)]
+    for _ in range(2):
+        plan.spawn().run(given)
+    repeat, state = plan.repeat, plan.spawn()
+    state.run(given)
+    assert len(made) == 2
+    assert plan.repeat is repeat
+    np.testing.assert_array_equal(repeat(given)[0], given[0] + given[1])
+
+
+def test_turns_of_much_memory_in_many_threads_share_none(monkeypatch) -> None:
+    """Some on the short way, some on the long one, which takes the memory of the short one if it is free."""
+    monkeypatch.setattr("tract_cpu.plan.MOST_IDLE_BYTES", 0)
+    plan = plan_of(["N,f32"] * 2, of_the_sum)
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        given = [normal(4099, seed=number), normal(4099, seed=99)]
+        wanted = plan.spawn().run(given)[0].tobytes()
+        for turn in range(200):
+            found = plan.repeat(given) if turn % 3 else None
+            found = plan.spawn().run(given) if found is None else found
+            if found[0].tobytes() != wanted:
+                wrong.append(turn)
+
+    workers = [threading.Thread(target=work, args=[number]) for number in range(6)]
+    for one in workers:
+        one.start()
+    for one in workers:
+        one.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+@pytest.mark.parametrize("tasks", [1, 2, 3, 4, 17, 1000])
+@pytest.mark.parametrize("looks", [0, 1, 6, 5000])
+def test_threads_share_what_is_done_between_two_looks_at_the_fuel(threads, tasks, looks) -> None:
+    """However long a task takes; and looks are no farther apart than tasks allow."""
+    parts, fuel = min(tasks, threads), looks * FULL / 4
+    each, takes = _pieces(np.array([fuel]), np.array([tasks]), np.array([parts]))
+    assert each[0] >= parts
+    assert each[0] % parts == 0
+    assert each[0] <= parts or fuel / tasks * (each[0] - parts) <= FULL / 4 * parts * 2
+    assert takes[0] * -(-tasks // each[0]) == pytest.approx(fuel, rel=0.7)

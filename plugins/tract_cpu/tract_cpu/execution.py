@@ -162,7 +162,7 @@ class Execution:
         self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed
         arguments[section.in_passed[0]] = address_of(self.passed) + 8 * section.in_passed[1]
         self._arguments, self._fresh = arguments, arguments.copy() if layout.loops else None
-        pieces = _pieces(bound.fuel, bound.tasks)
+        pieces = _pieces(bound.fuel, bound.tasks, parts)
         addresses = begin + 8 * np.array(section.begins, np.int64)
         rows = [kernels, addresses, bound.tasks, parts, *pieces]
         self._steps = np.array(np.broadcast_arrays(*rows), np.int64).reshape(len(STEP), -1).T.copy()
@@ -213,10 +213,13 @@ class Execution:
         return self._status[1]
 
 
-def _pieces(fuel: Array, tasks: Array) -> tuple[Array, Array]:
-    """How many tasks of each step are done between two looks at the fuel, and how much of that they take."""
-    count = np.clip(fuel // (FULL // 4), 1, np.maximum(tasks, 1))
-    each = np.ceil(np.maximum(tasks, 1) / count)
+def _pieces(fuel: Array, tasks: Array, parts: Any) -> tuple[Array, Array]:
+    """How many tasks of each step are done between two looks at the fuel, and how much of that they take.
+
+    As many for each of the ``parts`` that threads share, whose looks are as far apart as that of one thread.
+    """
+    count = np.clip(fuel // (FULL // 4 * parts), 1, np.maximum(-(-tasks // parts), 1))
+    each = np.ceil(np.maximum(tasks, 1) / (count * parts)) * parts
     return each.astype(np.int64), np.minimum(fuel / count, MAX_SIZE / 2).astype(np.int64)
 
 

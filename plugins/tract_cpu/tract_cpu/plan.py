@@ -29,7 +29,7 @@ from tract_cpu.execution import Execution
 from tract_cpu.native.executor import executor, helper
 from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.pool import pool
-from tract_cpu.native.repeat import Repeat, look_closer, repeat_of
+from tract_cpu.native.repeat import Repeat, give_back, is_taken, look_closer, repeat_of
 from tract_cpu.native.sharing import ALWAYS, Sharing
 from tract_cpu.native_state import NativeState
 from tract_cpu.target import USUAL, Rounding, Target
@@ -252,10 +252,9 @@ class CpuPlan:
 
     def _give_up_idle(self, symbols: Mapping[str, int]) -> None:
         """Give memory back before there is more, but for a little for the same sizes."""
-        most = min(MOST_IDLE_BYTES, self.turn.room // MOST_IDLE_SHARE)
 
         def stays(one: Execution | None) -> bool:
-            return one is not None and one.symbols == symbols and one.bytes <= most
+            return one is not None and one.symbols == symbols and not self._is_large(one)
 
         kept = list[Execution]()
         while (one := self.idle_execution()) is not None:  # one by one, as other threads take some meanwhile
@@ -280,11 +279,22 @@ class CpuPlan:
         return self._sharing.setdefault(tuple(symbols.items()), Sharing())
 
     def idle_execution(self) -> Execution | None:
-        """Memory and tables that nobody uses now, for the sizes that they say; if there are any."""
+        """Memory and tables that nobody uses now, for the sizes that they say; if there are any.
+
+        Those of turns on fresh states only where they are so large that there are no others beside them.
+        """
         try:
             return self._idle.pop()
         except IndexError:
-            return None
+            last = self._repeated
+            if last is None or not self._is_large(last) or not is_taken(last.repeat):
+                return None
+            self.repeat, self._repeated = look_closer, None
+            return last
+
+    def _is_large(self, execution: Execution) -> bool:
+        """Whether it takes so much memory that it is given back before there is another one."""
+        return execution.bytes > min(MOST_IDLE_BYTES, self.turn.room // MOST_IDLE_SHARE)
 
     def idle_workplace(self) -> Workplace:
         """A workplace for a fresh state, of one that is gone if possible, without what that kept."""
@@ -370,6 +380,7 @@ class CpuPlan:
         """Whoever asks next for the same sizes may have it; the plan itself keeps one for turns on fresh states."""
         if self.ready.kept:
             execution.shapes, execution.repeat = None, look_closer
+        give_back(execution.repeat)
         last = self._repeated
         others = last is None or last.shapes != execution.shapes or last.repeat is not self.repeat  # by another thread
         if execution.repeat is not look_closer and others:

@@ -22,12 +22,27 @@ if TYPE_CHECKING:
 Repeat: TypeAlias = "Callable[..., list[Array] | None]"
 """Takes what a caller gave as inputs, and as arrays to fill, if he gave any.
 
-Gives the outputs, or ``None``, with nothing done, where that takes a closer look.
+Gives the outputs, or ``None``, with nothing done, where that takes a closer look. Without arguments, see `is_taken`.
 """
 
 
-def look_closer(inputs: Any, out: Any = None) -> None:
+def look_closer(inputs: Any = None, out: Any = None) -> None:
     """A `Repeat` that nothing is known of."""
+
+
+def is_taken(repeat: Repeat) -> bool:
+    """Whether the memory of such turns is the caller's from now on, as none of them is under way: none begins any more.
+
+    Threads that hold on to the function may still call it, and get ``None`` until `give_back`.
+    """
+    return repeat() is not None
+
+
+def give_back(repeat: Repeat) -> None:
+    """Who has taken the memory of such turns does not use it any more."""
+    if repeat is not look_closer:
+        table: Any = repeat
+        table.__self__[TABLE.index("busy")] = 0
 
 
 TABLE: Final = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.buffers import Buffer
-from tract_llvm.language.function import Function
+from tract_llvm.language.function import Function, Variable
 from tract_llvm.language.types import I32, INDEX
 from tract_llvm.language.values import Value
 from tract_llvm.objects.library import Code
@@ -33,6 +33,8 @@ def write_repeat(module: Any, name: str, isa: Isa) -> None:
     """``name(table, arguments, count)`` gives a list of arrays, or ``None``: all objects of Python.
 
     The arguments are the inputs, and the arrays to fill, if there are any: ``None``, or none, where it makes new ones.
+    Without any, it gives an empty list, and from then on takes no turn for under way but that of who asked; ``None``
+    where one is.
     """
     f = Function(module, name, isa, [INDEX, INDEX, INDEX], INDEX)
     turn = _Turn(f, f.at(f.at(f.argument(0) + DATA)[0]))
@@ -42,6 +44,8 @@ def write_repeat(module: Any, name: str, isa: Isa) -> None:
         inputs.value = arguments[0]
     with f.when(count.equals(2)):
         filled.value = arguments[1]
+    with f.when(count.equals(0)):
+        turn.take(found)
     with f.when(turn.fits(inputs.value, filled.value)):
         turn.begin()
         made = turn.outputs(filled.value)
@@ -67,6 +71,13 @@ class _Turn:
     def call(self, name: str, *values: Value) -> Value:
         """What a function of Python gives."""
         return self._f.result_at(self.names[name], values)
+
+    def take(self, found: Variable) -> None:
+        """Have ``found`` be an empty list, and no turn begin, if none is under way."""
+        with self._f.when(self._own["busy"].equals(0)):
+            made = self.call("PyList_New", self._f.index(0))
+            found.value = made
+            self._table[TABLE.index("busy")] = self._f.convert(made.differs(0), INDEX)
 
     def fits(self, inputs: Value, filled: Value) -> Value:
         """Whether no other turn is under way, and arrays are as they were; those to fill share no memory."""
