@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,17 @@ _UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("usual", max_examples=200, deadline=None, derandomize=True, suppress_health_check=_UNHURRIED)
 settings.register_profile("long", max_examples=2000, deadline=None, suppress_health_check=_UNHURRIED)
 settings.load_profile("usual")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Tests stay until the end: the search for garbage does not go through them, which would take a second each time."""
+    from tract_core.garbage import uncollected
+
+    with uncollected():
+        found = yield
+        gc.freeze()
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ import argparse
 import sys
 import warnings
 from collections import Counter, defaultdict
+from functools import cache
 from typing import Any, Final
 
 import onnx
@@ -131,8 +132,12 @@ def with_symbols(model: onnx.ModelProto) -> onnx.ModelProto:
     return changed
 
 
+@cache
 def all_cases() -> dict[str, Any]:
-    """For each test of the suite, a function that runs it: ``run(None, **options of Cases.prepare)``."""
+    """For each test of the suite, a function that runs it: ``run(None, **options of Cases.prepare)``.
+
+    Made once for all modules of tests: ONNX computes the outputs that are wanted, and that takes seconds.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         suite = Suite(Cases, __name__)
