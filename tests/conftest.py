@@ -24,7 +24,7 @@ settings.load_profile("usual")
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Tests stay until the end: the search for garbage does not go through them, which would take a second each time."""
+    """Tests stay until the end: a search for garbage that goes through all of them takes a second each time."""
     from tract_core.garbage import uncollected
 
     with uncollected():

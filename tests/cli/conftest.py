@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,29 @@ import onnx
 import pytest
 from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, numpy_helper
+from tract_cpu.ceilings import Meter
+from tract_llvm.isa import Isa
 
 from tract_core.cli.frame import app
+from tract_core.runtime.work import Ceilings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
+
+
+_measured = cache(Meter.ceilings)
+_METERS: dict[tuple[Isa, float], Meter] = {}
+
+
+@pytest.fixture(autouse=True)
+def _the_machine_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each ``--profile`` asks twice what the machine can do at most, which takes a second of both cores."""
+
+    def ceilings(meter: Meter, threads: int) -> Ceilings:
+        return _measured(_METERS.setdefault((meter.isa, meter.seconds), meter), threads)
+
+    monkeypatch.setattr(Meter, "ceilings", ceilings)
 
 
 @pytest.fixture

@@ -71,8 +71,8 @@ def test_costs_and_axes(tract: Call, model: Path) -> None:
 
 
 def test_profile(tract: Call, model: Path) -> None:
-    assert " ms" in tract(model, "dump", "--profile", "--set", "B=2").output
-    timed = json.loads(tract(model, "dump", "--profile", "--json", "--set", "B=2").output)
+    assert " ms" in tract(model, "dump", "--profile", "--set", "B=2", "--max-time", "200").output
+    timed = json.loads(tract(model, "dump", "--profile", "--json", "--set", "B=2", "--max-time", "200").output)
     assert timed["profiling_info"]["iterations"] >= 1
     costs = json.loads(tract(model, "dump", "--json").output)
     assert costs["profiling_info"] is None

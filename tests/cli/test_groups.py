@@ -66,23 +66,24 @@ def test_steps_show_what_leaves_a_group(tract: Call, fused: Path) -> None:
 
 
 def test_a_profile_lists_groups(tract: Call, fused: Path) -> None:
-    content = json.loads(tract(fused, "-r", "fuse", "dump", "--profile", "--json", "--set", "B=2").stdout)
+    flags = ("-r", "fuse", "dump", "--profile", "--set", "B=2", "--max-loops", "20")
+    content = json.loads(tract(fused, *flags, "--json").stdout)
     (group,) = content["groups"]
     timed = [*(node for node in content["nodes"] if node["secs_per_iter"] is not None), group]
     assert sum(one["share"] for one in timed) == pytest.approx(1)
     kinds = {one["op_name"]: one["nodes"] for one in content["operators"]}
     assert kinds["Abs, Neg, Exp"] == 3
-    shown = tract(fused, "-r", "fuse", "dump", "--profile", "--cost", "--set", "B=2").stdout
+    shown = tract(fused, *flags, "--cost").stdout
     ids = "+".join(str(number) for _, number in group["qualified_ids"])
     assert ids in shown
     assert "size, minus, e" in shown
-    only = tract(fused, "-r", "fuse", "dump", "--profile", "--node-name", "minus", "--set", "B=2").stdout
+    only = tract(fused, *flags, "--node-name", "minus").stdout
     assert "size, minus, e" in only
     assert " y " not in only.split("\n\n")[0]
 
 
 def test_a_profile_enters_bodies(tract: Call, looping: Path) -> None:
-    flags = ("--pass", "type", "dump", "--profile", "--set", "B=3")
+    flags = ("--pass", "type", "dump", "--profile", "--set", "B=3", "--max-loops", "20")
     content = json.loads(tract(looping, *flags, "--json").stdout)
     nodes = {node["node_name"]: node for node in content["nodes"] if node["secs_per_iter"] is not None}
     loop = next(node for node in nodes.values() if node["op_name"] == "Scan")
@@ -196,7 +197,7 @@ def test_a_node_that_is_wrong_is_found_in_its_group(
         ("dump", "--profile", "--explain", "--max-loops", "2", "--chrome-trace", "trace.json"),
         ("dump", "--explain"),
         ("compare", "--twice"),
-        ("-O", "dump", "--profile", "--explain"),
+        ("-O", "dump", "--profile", "--explain", "--max-loops", "2"),
         ("-O", "run", "--steps"),
     ],
     ids=" ".join,

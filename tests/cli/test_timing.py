@@ -101,16 +101,17 @@ def test_bench_and_profile_mean_the_same_by_mean_and_median(
     for module in (turns, profile_report):
         monkeypatch.setattr(module, "seconds_of_turns", lambda *_: [0.001, 0.001, 0.004])
     said = "1.000 ms a turn (median of 3; mean 2.000"
-    assert said in tract(model, "bench", "--set", "B=2").stdout
-    assert said in tract(model, "dump", "--profile", "--set", "B=2").stdout
-    figures = json.loads(tract(model, "bench", "--set", "B=2", "--json").stdout)
-    turn = json.loads(tract(model, "dump", "--profile", "--json", "--set", "B=2").stdout)["profiling_info"]["turn"]
+    flags = ("--set", "B=2", "--max-loops", "3")
+    assert said in tract(model, "bench", *flags).stdout
+    assert said in tract(model, "dump", "--profile", *flags).stdout
+    figures = json.loads(tract(model, "bench", *flags, "--json").stdout)
+    turn = json.loads(tract(model, "dump", "--profile", *flags, "--json").stdout)["profiling_info"]["turn"]
     assert turn == {key: figures[key] for key in turn}
 
 
 def test_a_profile_as_json(tract: Call, model: Path) -> None:
     flags = ("-r", "reference", "dump")
-    content = json.loads(tract(model, *flags, "--profile", "--json", "--set", "B=2").stdout)
+    content = json.loads(tract(model, *flags, "--profile", "--json", "--set", "B=2", "--max-loops", "20").stdout)
     timed = [node for node in content["nodes"] if node["secs_per_iter"] is not None]
     total = sum(node["secs_per_iter"] for node in timed)
     assert content["profiling_info"]["secs_in_nodes"] == pytest.approx(total)
@@ -121,7 +122,7 @@ def test_a_profile_as_json(tract: Call, model: Path) -> None:
     assert ids == [node["qualified_id"][1] for node in json.loads(tract(model, *flags, "--json").stdout)["nodes"]]
 
 
-@pytest.mark.parametrize("command", ["run", "bench", "dump", "dump --profile"])
+@pytest.mark.parametrize("command", ["run", "bench --max-loops 20", "dump", "dump --profile --max-loops 20"])
 def test_a_chrome_trace(tract: Call, model: Path, tmp_path: Path, command: str) -> None:
     path = tmp_path / "trace.json"
     result = tract(model, "-r", "reference", *command.split(), "-R", "--set", "B=2", "--chrome-trace", path)
