@@ -29,6 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_environment: C
     for name in [name for name in os.environ if name.startswith(("TRACT_", "PIP_"))]:
         monkeypatch.delenv(name)
     variables = {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200"}
+    variables["PYTHONDONTWRITEBYTECODE"] = "1"  # a file that changes twice in a second may have bytecode of before
     pip = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_QUIET": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     for name, value in {**variables, **pip}.items():
         monkeypatch.setenv(name, value)
