@@ -305,7 +305,9 @@ BRIEFLY: dict[str, Any] = {
 
 def run_tract(line: str, folder: Path) -> None:
     line, _, piped = line.partition(" | ")
-    result = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="tract", default_map=BRIEFLY)
+    # Nobody's kernels go: all tests that follow would compile them again.
+    env = {"TRACT_CACHE": str(folder / "cache")} if line.startswith("tract cache clear") else None
+    result = CliRunner(env=env).invoke(app, shlex.split(line)[1:], prog_name="tract", default_map=BRIEFLY)
     assert result.exit_code == 0, f"$ {line}\n{result.output}"
     if piped and which(shlex.split(piped)[0]):
         given = result.stdout.encode()
