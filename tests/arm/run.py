@@ -11,28 +11,32 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from set_up import HOME, NOT_POSSIBLE, ROOT
 from set_up import main as set_up
 
-PROCESSORS: Final = ("max", "cortex-a72", "neoverse-n1")
-"""With everything, with nothing beyond the first 64-bit ones, and with sums of bytes."""
+MOST: Final = "max,sve=off"
+SVE: Final = "max,sve-default-vector-length=32"
+PROCESSORS: Final = (MOST, "cortex-a72", "neoverse-n1", SVE, "a64fx")
+"""With all sums of products, with nothing beyond the first ones, with sums of bytes; with SVE, of 256 and of 512 bits."""
 
 NETWORKS: Final = "tests/arm/test_networks.py"
 KIT: Final = ("--pyargs", "tract_core.testing", "--tract-runtime", "cpu")
 _OF_LLVM: Final = [f"plugins/tract_llvm/tests/test_{name}.py" for name in ("meanings", "processor", "relocations")]
 
 WHOLE: Final[Sequence[Sequence[str]]] = (
-    ("plugins/tract_llvm/tests", "plugins/tract_cpu/tests", NETWORKS),
+    ("plugins/tract_llvm/tests",),
+    ("plugins/tract_cpu/tests", NETWORKS),
     KIT,
     ("plugins/tract_onnx/tests/test_onnx_backend_suite.py", "-k", "cpu and decluttered"),
 )
 """Each run of pytest, on every processor: ours, what every runtime must pass, and ONNX's own cases."""
 
 FEW: Final[Mapping[str, Sequence[str]]] = {
-    "max": ("ResNet-50 int8", "BERT-base bf16", "LSTM"),
+    MOST: ("ResNet-50 int8", "BERT-base bf16", "LSTM"),
     "cortex-a72": ("VGG-style", "LSTM"),
     "neoverse-n1": ("ResNet-50 int8",),
 }
@@ -46,7 +50,7 @@ def _short() -> dict[str, Sequence[Sequence[str]]]:
     """Each run of pytest of the short part, by processors."""
     words = {one: [" and ".join(name.split()) for name in names] for one, names in FEW.items()}
     networks = {one: (NETWORKS, "-k", " or ".join(f"({each})" for each in names)) for one, names in words.items()}
-    return {one: [_FIRST, tests] if one == PROCESSORS[0] else [tests] for one, tests in networks.items()}
+    return {one: [_FIRST, tests] if one == MOST else [tests] for one, tests in networks.items()}
 
 
 def main(part: str, options: Sequence[str]) -> int:
@@ -73,7 +77,23 @@ def _passes(processor: str, tests: Sequence[str]) -> bool:
     print(f"{processor}: {' '.join(tests)}", flush=True)
     environment = {**os.environ, "ARM_CPU": processor, "TRACT_CACHE": str(HOME / "cache")}
     command: list[str | Path] = [HOME / "bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    if not any(one.startswith("plugins/tract_llvm") for one in tests):  # which try LLVM itself there
+        environment |= _native_compiler()
+        command += ["-p", "native_compilers"]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
+
+
+def _native_compiler() -> dict[str, str]:
+    """What `native_compilers` has to know, and where it is."""
+    llvmlite = find_spec("llvmlite")
+    assert llvmlite is not None  # the project depends on it
+    assert llvmlite.origin is not None  # it is a package of files
+    places = [ROOT / "plugins/tract_llvm", Path(llvmlite.origin).parents[1]]
+    return {
+        "ARM_COMPILER": sys.executable,
+        "ARM_COMPILER_PLACES": os.pathsep.join(map(str, places)),
+        "PYTHONPATH": str(ROOT / "tests/arm"),
+    }
 
 
 if __name__ == "__main__":
