@@ -128,9 +128,9 @@ def test_squares_are_what_is_said_of_them(isa: Isa) -> None:
         def emit(left: Value, right: Value, sums: Value, dot: Dot = dot) -> Value:
             return sums.function.squares(dot, left, right, sums)
 
-        same(elements(emit, (left, right, sums), sums.dtype, 4), meanings.squares(dot, left, right, sums))
+        same(elements(emit, (left, right, sums), sums.dtype, isa.lanes(32)), meanings.squares(dot, left, right, sums))
         turned = dot.other_way()
-        found = elements(lambda *given, dot=turned: emit(*given, dot), (right, left, sums), sums.dtype, 4)
+        found = elements(lambda *given, dot=turned: emit(*given, dot), (right, left, sums), sums.dtype, isa.lanes(32))
         same(found, meanings.squares(turned, right, left, sums))
 
 

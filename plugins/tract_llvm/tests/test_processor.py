@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tract_llvm.isa import ISAS
 from tract_llvm.llvm import binding
-from tract_llvm.processor import ARM_FEATURES, FAST_BF16, features, features_by_bits, features_by_name
+from tract_llvm.processor import ARM_FEATURES, FAST_BF16, features, features_by_bits, features_by_name, lengths_of_sve
 
 on_x86 = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="so does Linux on x86-64 only"
@@ -66,14 +66,41 @@ def test_processors_of_the_newest_kind_are_asked_by_llvm(tmp_path: Path) -> None
 @pytest.mark.skipif(platform.machine() != "aarch64" or sys.platform != "linux", reason="it is Linux's on ARM")
 def test_features_of_arm_are_those_of_the_processor() -> None:
     """That of this test run has a name where it is emulated."""
-    known = {"cortex-a72": set(), "neoverse-n1": {"dotprod"}, "max": {"dotprod", "i8mm", "bf16"}}
+    most = {"dotprod", "i8mm", "bf16"}
+    known = {
+        "cortex-a72": set[str](),
+        "neoverse-n1": {"dotprod"},
+        "max,sve=off": most,
+        "max,sve-default-vector-length=32": {*most, "sve", "sve-i8mm", "sve-bf16", "sve-of-256"},
+        "a64fx": {"sve", "sve-of-512"},
+    }
     found = {name for name, has in features().items() if has}
     assert found == known.get(os.environ.get("ARM_CPU", ""), found)
-    assert found <= ARM_FEATURES.keys()
+    assert {name for name in found if not name.startswith("sve-of-")} <= ARM_FEATURES.keys()
 
 
 def test_every_feature_that_sets_for_arm_need_is_asked_for() -> None:
-    assert ARM_FEATURES.keys() == {name for isa in ISAS if isa.architecture == "aarch64" for name in isa.needs}
+    needed = {name for isa in ISAS if isa.architecture == "aarch64" for name in isa.needs}
+    assert ARM_FEATURES.keys() == {name for name in needed if not name.startswith("sve-of-")}
+
+
+@pytest.mark.parametrize(
+    ("said", "lengths"),
+    [(16, {"sve-of-128"}), (32, {"sve-of-256"}), (1 << 17 | 64, {"sve-of-512"}), (256, {"sve-of-2048"}), (-1, set())],
+    ids=str,
+)
+def test_linux_says_how_long_registers_of_sve_are(said: int, lengths: set[str]) -> None:
+    """In bytes, among flags; or that it does not know."""
+
+    def prctl(option: Any, *others: Any) -> int:
+        assert (option.value, [one.value for one in others]) == (51, [0] * 4)
+        return said
+
+    assert lengths_of_sve({"sve": True}, prctl) == dict.fromkeys(lengths, True)
+
+
+def test_nobody_asks_how_long_registers_are_that_are_not_there() -> None:
+    assert lengths_of_sve({"sve": False}, None) == {}
 
 
 @pytest.mark.parametrize("name", ARM_FEATURES)
@@ -92,6 +119,6 @@ def test_apple_says_it_by_name(name: str) -> None:
         length = ctypes.cast(size, ctypes.POINTER(ctypes.c_size_t))
         assert length[0] == ctypes.sizeof(ctypes.c_int)
         place[0] = asked == f"hw.optional.arm.{ARM_FEATURES[name].apple}".encode()
-        return -1 if asked.endswith(b"BF16") and name != "bf16" else 0
+        return -1 if asked.endswith(b"BF16") and not name.endswith("bf16") else 0
 
     assert features_by_name(sysctlbyname) == {other: other == name for other in ARM_FEATURES}

@@ -10,7 +10,7 @@ from typing import Any, Final
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
 from tract_core.machine import architecture
-from tract_llvm.processor import FAST_BF16, features
+from tract_llvm.processor import FAST_BF16, features, sve_of
 
 
 @frozen
@@ -19,8 +19,8 @@ class Dot:
 
     ``name``: the intrinsic of LLVM. ``left``, ``right``: the names of the factors' types; ``sums``: that of the sums'.
     ``adds``: whether it adds to given sums. ``turned``: whether it takes the right factors first. ``square``: the
-    intrinsic that has four sums in a register of 128 bits, of two rows and two columns, and adds two groups to each of
-    them, one after the other; empty for none.
+    intrinsic that has four sums in each 128 bits of a register, of two rows and two columns, and adds two groups to
+    each of them, one after the other; empty for none.
 
     Where ``name`` only sums pairs of bytes, the first of them without a sign, to 16 bits, ``pairs`` is the intrinsic
     that sums pairs of these to 32. ``limit``: how large right factors may be at most then, left ones where it is
@@ -72,6 +72,7 @@ class Isa:
     that are no number, and not only those of an operand, or those of the processor, whose lower half is 0.
     ``widens``: whether convolutions read bytes from a copy of as many bits as ``dots`` take.
     ``may_fuse``: whether one instruction multiplies and adds, but rounds once or twice, as whoever runs it likes.
+    ``vscale``: where instructions do not say how long registers are, how many times 128 bits they have; else 0.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Isa:
     any_nan: bool = False
     widens: bool = False
     may_fuse: bool = False
+    vscale: int = 0
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits fit one register."""
@@ -252,6 +254,39 @@ _NEON_I8MM: Final = replace(
     ),
 )
 
+_SVE_SDOT, _SVE_UDOT, _SVE_USDOT = (
+    Dot(f"aarch64.sve.{name}.nxv4i32", 4, left, right, "i32")
+    for name, left, right in (("sdot", "i8", "i8"), ("udot", "u8", "u8"), ("usdot", "u8", "i8"))
+)
+_SVE_BFDOT: Final = Dot("aarch64.sve.bfdot", 2, "bf16", "bf16", "f32")
+
+_SVE_512: Final = replace(
+    _NEON,
+    name="sve512",
+    features="+neon,+sve",
+    needs=("sve", sve_of(512)),
+    vector_bytes=64,
+    masks_bits=32,
+    dots=(_SVE_SDOT, _SVE_UDOT),
+    vscale=4,
+)
+"""As A64FX has it."""
+_SVE_256: Final = replace(
+    _SVE_512,
+    name="sve256",
+    features="+neon,+sve,+dotprod,+i8mm,+bf16",
+    needs=("sve", sve_of(256), *_NEON_I8MM.needs, "sve-i8mm", "sve-bf16"),
+    vector_bytes=32,
+    dots=(
+        replace(_SVE_SDOT, square="aarch64.sve.smmla.nxv4i32"),
+        replace(_SVE_UDOT, square="aarch64.sve.ummla.nxv4i32"),
+        replace(_SVE_USDOT, square="aarch64.sve.usmmla.nxv4i32"),
+        replace(_SVE_BFDOT, square="aarch64.sve.bfmmla"),
+    ),
+    vscale=2,
+)
+"""As Neoverse V1 has it."""
+
 ISAS: Final = (
     Isa(
         "sse2",
@@ -281,6 +316,8 @@ ISAS: Final = (
     _NEON,
     _NEON_DOT,
     _NEON_I8MM,
+    _SVE_256,
+    _SVE_512,
 )
 """From the plainest to the best of each architecture."""
 
@@ -326,5 +363,6 @@ def portable(isa: Isa, host: Isa | None = None) -> Isa:
         half=isa.half and there.half,
         rounds=isa.rounds and there.rounds,
         pause=there.pause,
+        vscale=there.vscale,
         written_out=True,
     )

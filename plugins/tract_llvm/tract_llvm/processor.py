@@ -45,6 +45,9 @@ ARM_FEATURES: Final[Mapping[str, _ArmFeature]] = {
     "dotprod": _ArmFeature(_HWCAP, 20, "FEAT_DotProd"),
     "i8mm": _ArmFeature(_HWCAP2, 13, "FEAT_I8MM"),
     "bf16": _ArmFeature(_HWCAP2, 14, "FEAT_BF16"),
+    "sve": _ArmFeature(_HWCAP, 22, "FEAT_SVE"),
+    "sve-i8mm": _ArmFeature(_HWCAP2, 9, "FEAT_SVE_I8MM"),
+    "sve-bf16": _ArmFeature(_HWCAP2, 12, "FEAT_SVE_BF16"),
 }
 """By the names of LLVM. Linux, `arch/arm64/include/uapi/asm/hwcap.h`; Apple, "Determining instruction set
 characteristics".
@@ -54,13 +57,14 @@ characteristics".
 def features(cpuinfo: str | PathLike[str] = "/proc/cpuinfo") -> Mapping[str, bool]:
     """The features of this processor, as far as the system lets programs use them; none where nobody can tell.
 
-    They have the names of LLVM, but for `FAST_BF16`. Linux lists them for x86, all but those of processors that have
-    the `_NEWEST`, and counts them as bits for ARM; macOS is asked by name. Elsewhere LLVM is asked, which takes as long
-    as loading it does.
+    They have the names of LLVM, but for `FAST_BF16` and those of `sve_of`. Linux lists them for x86, all but those of
+    processors that have the `_NEWEST`, and counts them as bits for ARM; macOS is asked by name. Elsewhere LLVM is
+    asked, which takes as long as loading it does.
     """
     if architecture() == "aarch64":
         if sys.platform == "linux":
-            return features_by_bits(_c_function("getauxval", ctypes.c_ulong))
+            found = features_by_bits(_c_function("getauxval", ctypes.c_ulong))
+            return found | lengths_of_sve(found, _c_function("prctl", ctypes.c_int))
         if sys.platform == "darwin":
             return features_by_name(_c_function("sysctlbyname", ctypes.c_int))
     found: dict[str, bool] = _listed(cpuinfo) if sys.platform == "linux" else {}
@@ -107,6 +111,26 @@ def features_by_bits(getauxval: Any) -> dict[str, bool]:
     """The features of an ARM processor, by Linux's auxiliary vector."""
     vectors = {number: getauxval(ctypes.c_ulong(number)) for number in (_HWCAP, _HWCAP2)}
     return {name: bool(vectors[one.vector] >> one.bit & 1) for name, one in ARM_FEATURES.items()}
+
+
+def sve_of(bits: int) -> str:
+    """The feature that registers of SVE have so many bits."""
+    return f"sve-of-{bits}"
+
+
+def lengths_of_sve(features: Mapping[str, bool], prctl: Any) -> dict[str, bool]:
+    """How many bits the registers of SVE have in this process, as a feature; none where there are no such registers.
+
+    ``prctl(PR_SVE_GET_VL)``, of Linux's "Documentation/arch/arm64/sve.rst": bytes, with flags above.
+    """
+    if not features["sve"]:
+        return {}
+    found = prctl(ctypes.c_int(_SVE_GET_VL), *[ctypes.c_ulong(0)] * 4)
+    return {} if found < 0 else {sve_of((found & _LENGTH) * 8): True}
+
+
+_SVE_GET_VL: Final = 51
+_LENGTH: Final = 0xFFFF
 
 
 def features_by_name(sysctlbyname: Any) -> dict[str, bool]:

@@ -116,16 +116,19 @@ def _every() -> dict[str, ObjectTarget]:
 TARGETS: Final[Mapping[str, ObjectTarget]] = _every()
 
 
-def _without_tiles() -> Isa:
-    """The best set of this machine whose registers need no permission: nobody asks for it who calls an object."""
+def _everywhere_the_same() -> Isa:
+    """The best set of this machine whose registers need no permission, and have one length in every process.
+
+    Nobody asks for that who calls an object.
+    """
     chosen("")  # raises where there is none
-    return [one for one in of_this_machine() if not one.tiles][-1]
+    return [one for one in of_this_machine() if not one.tiles and not one.vscale][-1]
 
 
 def target_named(name: str) -> ObjectTarget:
     """The target of a name; ``native`` is this machine. Raises Unsupported where there is none of that name."""
     if name == NATIVE:
-        isa, system = _without_tiles(), _OWN_SYSTEM.get(sys.platform)
+        isa, system = _everywhere_the_same(), _OWN_SYSTEM.get(sys.platform)
         if system is None:
             raise Unsupported(f"nobody knows the objects of {platform.system()}", hint="name a target")
         return ObjectTarget(NATIVE, isa, _SYSTEMS[isa.architecture][system])

@@ -29,7 +29,7 @@ from tract_cpu.caches import BYTES_AHEAD, CACHE_LINE
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, as_integers
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size
-from tract_cpu.kernels.squares import TOGETHER, SquareSums, interleaved, pairs_of
+from tract_cpu.kernels.squares import LANES, TOGETHER, SquareSums, interleaved, pairs_of
 from tract_cpu.kernels.sums import Sums, Tile, added
 from tract_cpu.kernels.transpose import turned_squares
 
@@ -219,7 +219,7 @@ class ProductWriter:
 
         def pairs(height: int, step: Value) -> list[Value]:
             lines = [packed.at((step + one) * tile.pitch) for one in range(TOGETHER)]
-            each = ([line.vector(row, tile.lanes) for line in lines] for row in range(0, height, tile.lanes))
+            each = ([line.vector(row, LANES) for line in lines] for row in range(0, height, LANES))
             return [pair for two in each for pair in interleaved(k, *two)][: pairs_of(height)]
 
         if self.plan.turns:

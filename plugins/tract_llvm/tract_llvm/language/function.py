@@ -40,6 +40,10 @@ class Function(Emitter):
         self.function: Any = ir.Function(module, kind, name)
         self.function.attributes.add("nounwind")
         self.function.attributes.alignstack = isa.vector_bytes  # vectors without a register lie in one line each
+        if isa.vscale:
+            from tract_llvm.language.scalable import of_length
+
+            of_length(self.function, isa.vscale)
         super().__init__(module, name, isa, ir.IRBuilder(self.function.append_basic_block("entry")))
         self._variables = self.builder.append_basic_block("body")
         self.builder.position_at_end(self._variables)
@@ -100,9 +104,9 @@ class Function(Emitter):
         return found if dot.adds else found + sums
 
     def squares(self, dot: Dot, left: Value, right: Value, sums: Value) -> Value:
-        """As `dots` for all pairs of two rows and two columns, with a `Dot.square`: two groups of each, of four lanes.
+        """As `dots` for all pairs of two rows and two columns, with a `Dot.square`: two groups of each, in four lanes.
 
-        ``sums``: row by row, where the dot is turned column by column.
+        Each four lanes are on their own. ``sums``: row by row, where the dot is turned column by column.
         """
         if self.isa.written_out:
             return _written_out().squares(dot, left, right, sums)
@@ -116,6 +120,10 @@ class Function(Emitter):
             factors, kinds = factors[::-1], kinds[::-1]
         if dot.adds:
             factors, kinds = [sums.ir, *factors], [sums.ir.type, *kinds]
+        if self.isa.vscale:
+            from tract_llvm.language.scalable import called
+
+            return Value(self, called(self, name, sums.ir.type, factors), sums.type, sums.lanes)
         callee = self.declared(f"llvm.{name}", sums.ir.type, kinds)
         return Value(self, self.builder.call(callee, factors), sums.type, sums.lanes)
 

@@ -36,7 +36,10 @@ def squares(dot: Dot, left: Value, right: Value, sums: Value) -> Value:
     shuffled = sums.function.shuffled
     of_rows, of_columns = ((0, 2, 0, 2), (0, 0, 2, 2)) if dot.turned else ((0, 0, 2, 2), (0, 2, 0, 2))
     for group in range(2):
-        rows, columns = ([place + group for place in places] for places in (of_rows, of_columns))
+        rows, columns = (
+            [square + place + group for square in range(0, sums.lanes, 4) for place in places]
+            for places in (of_rows, of_columns)
+        )
         sums = dots(dot, shuffled(left, left, rows), shuffled(right, right, columns), sums)
     return sums
 
