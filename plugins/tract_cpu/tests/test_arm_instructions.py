@@ -34,8 +34,10 @@ DOTS = {
 }
 """By the types of data and weights. Without ``usdot``, the signs of data are turned over."""
 DOTS["neoni8mm"]["bf16", "bf16"] = "bfdot"
+DOTS |= {"sve256": DOTS["neoni8mm"], "sve512": DOTS["neondot"]}
 SQUARES = {"udot": "ummla", "usdot": "usmmla", "sdot": "smmla", "bfdot": "bfmmla"}
-"""Two rows and two columns at once, of the set that has them."""
+"""Two rows and two columns at once, of the sets that have them."""
+IN_SQUARES = {isa.name for isa in NAMED.values() if any(dot.square for dot in isa.dots)}
 
 
 def product(left: str, right: str) -> TypedModel:
@@ -83,7 +85,7 @@ def innermost(text: str, instruction: str) -> list[str]:
 
 
 def counted(lines: Sequence[str], instruction: str) -> int:
-    return sum(bool(re.match(rf"\s+{instruction}\s+v\d+\.", line)) for line in lines)
+    return sum(bool(re.match(rf"\s+{instruction}\s+[vz]\d+\.", line)) for line in lines)
 
 
 OF_PAIRS = [(name, *pair, dot) for name, expected in DOTS.items() for pair, dot in expected.items()]
@@ -92,15 +94,16 @@ OF_PAIRS = [(name, *pair, dot) for name, expected in DOTS.items() for pair, dot 
 def is_only(instruction: str, lines: Sequence[str]) -> bool:
     """Whether nothing else is multiplied, and no sum is without a register, or in changing ones."""
     others = [line for line in lines if not re.match(rf"\s+{instruction}\s", line)]
-    return not any(re.match(r"\s+(\w*mul|\w*mla|\w*mlal2?)\s+v|\s+mov\s+v\d+\.16b|.*\[sp", line) for line in others)
+    return not any(
+        re.match(r"\s+(\w*mul|\w*mla|\w*mlal2?)\s+[vz]|\s+mov\s+(v\d+\.16b|z\d+\.d)|.*\[sp", line) for line in others
+    )
 
 
 @pytest.mark.parametrize(("name", "left", "right", "dot"), OF_PAIRS, ids=str)
 def test_every_sum_of_a_tile_is_one_instruction_in_each_step(name, left, right, dot) -> None:
-    """In squares, one for two sums in two steps."""
+    """In squares, one for two sums in two steps; of columns or rows that come alone, as of those that have a pair."""
     for plan in products_of([product(left, right), convolved(left, right)], NAMED[name]):
-        squares = name == "neoni8mm" and isinstance(plan, MatMulPlan)
-        instruction = SQUARES[dot] if squares else dot
+        instruction = SQUARES[dot] if name in IN_SQUARES else dot
         inner = innermost(written(plan, NAMED[name]), instruction)
         count = counted(inner, instruction)
         assert count >= sums_of(plan)
@@ -120,3 +123,23 @@ def test_scores_of_attention_in_bf16_are_sums_of_pairs() -> None:
     isa = NAMED["neoni8mm"]
     (plan,) = (one for one in kernels_of(attention(40, 64, 64, 33), isa) if isinstance(one, AttentionPlan))
     assert counted(innermost(written(plan, isa), "bfdot"), "bfdot") >= 8
+
+
+@pytest.mark.parametrize("name", ["neon", "sve256", "sve512"])
+def test_every_sum_of_floats_is_one_instruction_in_each_step(name) -> None:
+    isa = NAMED[name]
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("M,64,f32", model.symbols))
+    data = model.add_source("data", parse_typed_fact("2,64,14,14,f32"))
+    op = EinSum(AxesMapping.parse("mk,kn->mn"), DatumType.F32)
+    outputs = model.wire_node("product", op, [x, model.add_const("w", np.ones((64, 40), "f4"))])
+    conv, _, kernel = convolution((64, 64, 2), kernel=(5, 5), size=(14, 14))
+    weights, bias = (model.add_const(f"c{len(shape)}", np.ones(shape, "f4")) for shape in (kernel, kernel[:1]))
+    model.set_outputs([*outputs, *model.wire_node("conv", conv, [data, weights, bias])])
+    for plan in products_of([model], isa):
+        either = "fml?a[d]?"  # SVE has one that puts the sum where a factor was
+        inner = innermost(written(plan, isa), either)
+        count = counted(inner, either)
+        assert count >= sums_of(plan)
+        assert count % sums_of(plan) == 0
+        assert is_only(either, inner)

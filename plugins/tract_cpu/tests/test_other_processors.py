@@ -12,6 +12,7 @@ from tract_cpu.kernels.code import code_of
 from tract_cpu.kernels.conv import ConvPlan
 from tract_cpu.kernels.kernel import Kernel, KernelPlan
 from tract_cpu.kernels.matmul import MatMulPlan
+from tract_cpu.kernels.squares import TOGETHER, pairs_of
 from tract_cpu.kernels.winograd import WinogradPlan
 from tract_cpu.program.program import NativeStep
 from tract_cpu.target import Rounding, Target
@@ -108,7 +109,10 @@ def test_kernels_for_arm_are_linked_without_llvm(neon, monkeypatch: pytest.Monke
 
 def sums_of(plan: MatMulPlan | ConvPlan | WinogradPlan) -> int:
     """How many vectors of sums a tile has."""
-    return plan.tile.rows * plan.tile.vectors if isinstance(plan, MatMulPlan) else plan.columns * plan.vectors
+    if not isinstance(plan, ConvPlan | WinogradPlan):
+        return plan.tile.rows * plan.tile.vectors
+    is_in_squares = isinstance(plan, ConvPlan) and plan.squares
+    return plan.vectors * (TOGETHER * pairs_of(plan.columns) if is_in_squares else plan.columns)
 
 
 @pytest.mark.parametrize("kind", [MatMulPlan, ConvPlan, WinogradPlan])

@@ -12,6 +12,7 @@ in groups (`tract_cpu.kernels.dots`), these are neighbouring channels, and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import product
 
 from tract_llvm.elements.expressions import Expression, rounded
@@ -25,6 +26,7 @@ from tract_cpu.caches import CACHE_LINE
 from tract_cpu.kernels.dots import GROUPED, DotGrouping, pairs_for
 from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size, Sizes, Taken
+from tract_cpu.kernels.squares import LANES, TOGETHER, SquareSums, interleaved
 from tract_cpu.kernels.sums import plus_products, steps_at_once
 from tract_cpu.kernels.tasks import each_task
 
@@ -44,7 +46,8 @@ class ConvPlan:
     ``steps``: of each of them and of the result, the elements from one column to the next, where that is known now.
     ``grouping``: how products are summed in groups of channels, which lie beside each other then.
     ``moves``: whether windows are more than one element. ``element``, ``weights``: the types of the factors.
-    ``whole``: whether all blocks of input channels surely have as many as the first one.
+    ``whole``: whether all blocks of input channels surely have as many as the first one. ``squares``: whether two
+    groups are summed at once, for two columns and two channels at a time: of one block, or else of two.
     """
 
     spatial: int
@@ -65,6 +68,7 @@ class ConvPlan:
     grouping: DotGrouping | None = None
     moves: bool = True
     whole: bool = False
+    squares: bool = False
 
     @property
     def name(self) -> str:
@@ -205,6 +209,8 @@ class ConvWriter:
         if grouping is not None and grouping.flips:
             start = [weights.vector(v * plan.lanes, plan.lanes) for v in range(plan.vectors)]
             weights = weights.at(plan.vectors * plan.lanes)
+        if plan.squares and columns > 1:
+            return self._in_squares(columns, start, source, weights)
         sums = [[k.variable(one) for one in start] for _ in range(columns)]
         if plan.depthwise:
             self._each_alone([line[0] for line in sums], source, weights)
@@ -219,8 +225,7 @@ class ConvWriter:
         place = k.variable(k.index(0))
 
         def add(at: Buffer) -> None:
-            places = [place.value + v * plan.lanes for v in range(plan.vectors)]
-            vectors = [weights.vector(one, plan.lanes) for one in places]
+            vectors = self._vectors(weights.at(place.value))
             if grouping is None:
                 vectors = [k.convert(one, kind) for one in vectors]
             for column, line in enumerate(sums):
@@ -238,18 +243,58 @@ class ConvWriter:
         with k.loop("block", self.channels, step=plan.block) as first:
             count = k.index(plan.block) if plan.whole else k.smaller(self.channels - first, plan.block)
             start = source.at(first // plan.block * self.input_block)
+            self._over(start, columns, count, add, step=step, at_once=at_once)
 
-            def over_channels(at: Buffer) -> None:
-                if plan.block == plan.lanes:  # no processor foresees that the next block lies elsewhere
-                    self._prefetch(at.at(self.input_block), columns)
-                with k.loop("channel", count, step=at_once * step) as channel:
-                    for one in range(0, at_once * step, step):
-                        add(at.at((channel + one) * self.channel_step))
+    def _in_squares(self, columns: int, start: list[Value], source: Buffer, weights: Buffer) -> list[list[Value]]:
+        """The sums of some columns, with two groups of channels at once: of one block, or one of each of two blocks."""
+        k, plan, grouping = self.k, self.plan, self.plan.grouping
+        assert grouping is not None  # as the plan says
+        size, each = grouping.size, plan.vectors * plan.lanes
+        is_across = plan.block == size
+        factors = _PairFactors(self, columns, grouping, self.input_block if is_across else k.index(size))
+        squares = SquareSums(k, grouping.dot, columns, start)
+        window = reduce(lambda a, b: a * b, self.window) if plan.moves else k.index(1)
+        apart, place = window * each if is_across else k.index(each), k.variable(k.index(0))
 
-            if plan.moves or self._above is not None:  # which rows of a ring are read is said there
-                self.over_window(start, 0, plan.spatial, over_channels)
-            else:
-                over_channels(start)
+        def add(at: Buffer) -> None:
+            both = (self._vectors(weights.at(one)) for one in (place.value, place.value + apart))
+            vectors = [half for two in zip(*both, strict=True) for half in interleaved(k, *two)]
+            squares.add(factors.of(at), vectors)
+            place.value = place.value + (each if is_across else TOGETHER * each)
+
+        blocks, step = (TOGETHER, size) if is_across else (1, TOGETHER * size)
+        with k.loop("block", self.channels, step=plan.block * blocks) as first:
+            there = source.at(first // plan.block * self.input_block)
+            # More steps in a row are more factors that LLVM puts together before it needs them, and spills.
+            self._over(there, columns, k.index(plan.block), add, step=step, at_once=1)
+            if is_across:
+                place.value = place.value + apart
+        return squares.totals()
+
+    def _vectors(self, weights: Buffer) -> list[Value]:
+        """The weights of a step."""
+        return [weights.vector(v * self.plan.lanes, self.plan.lanes) for v in range(self.plan.vectors)]
+
+    def _over(
+        self, start: Buffer, columns: int, count: Value, add: Callable[[Buffer], None], *, step: int, at_once: int
+    ) -> None:
+        """Add all steps of a block of input channels, over the window.
+
+        ``count``: of channels; ``step``: how many of them each ``add`` is for, so many of which are written out.
+        """
+        k, plan = self.k, self.plan
+
+        def over_channels(at: Buffer) -> None:
+            if plan.block == plan.lanes:  # no processor foresees that the next block lies elsewhere
+                self._prefetch(at.at(self.input_block), columns)
+            with k.loop("channel", count, step=at_once * step) as channel:
+                for one in range(0, at_once * step, step):
+                    add(at.at((channel + one) * self.channel_step))
+
+        if plan.moves or self._above is not None:  # which rows of a ring are read is said there
+            self.over_window(start, 0, plan.spatial, over_channels)
+        else:
+            over_channels(start)
 
     def _prefetch(self, at: Buffer, columns: int) -> None:
         """Have what some columns read brought near, each line of the cache once or twice."""
@@ -322,6 +367,45 @@ class ConvWriter:
         """A further operand of the expression for a column, by its number."""
         there, lanes = source.at(move * number), self.plan.lanes
         return there.vector(0, lanes) if along else there[0].splat(lanes)
+
+
+class _PairFactors:
+    """The factors of some columns for squares: two columns in four lanes, of two groups each, ``apart`` elements."""
+
+    def __init__(self, writer: ConvWriter, columns: int, grouping: DotGrouping, apart: Value) -> None:
+        self._k, self._columns, self._grouping, self._apart = writer.k, columns, grouping, apart
+        self._step, self._is_across = writer.plan.column_step, writer.plan.block == grouping.size
+
+    def of(self, at: Buffer) -> list[Value]:
+        """Those of a step, the last one with anything for a column that there is not."""
+        size, columns = self._grouping.size, self._columns
+        each = size if self._is_across else TOGETHER * size
+        if self._step != each:
+            return [self._joined(at, one, min(one + 1, columns - 1)) for one in range(0, columns, TOGETHER)]
+        found, first = list[Value](), 0
+        while columns - first >= TOGETHER:  # neighbours in memory, as many as a register of 128 bits takes
+            count = min(LANES if self._is_across else TOGETHER, (columns - first) // TOGETHER * TOGETHER)
+            found += self._neighbours(at.at(first * self._step), count)
+            first += count
+        return [*found, self._joined(at, first, first)] if first < columns else found
+
+    def _neighbours(self, at: Buffer, count: int) -> list[Value]:
+        if not self._is_across:
+            return [self._flipped(at.together(0, GROUPED, LANES))]
+        first, second = (self._flipped(one.together(0, GROUPED, count)) for one in (at, at.at(self._apart)))
+        pairs = ((one, count + one, one + 1, count + one + 1) for one in range(0, count, TOGETHER))
+        return [self._k.shuffled(first, second, pair) for pair in pairs]
+
+    def _joined(self, at: Buffer, one: int, other: int) -> Value:
+        """Two columns, wherever they are."""
+        places = [at.at(column * self._step) for column in (one, other)]
+        if not self._is_across:
+            return self._flipped(self._k.joined([place.together(0, GROUPED, TOGETHER) for place in places]))
+        groups = [there.together(0, GROUPED, 1) for place in places for there in (place, place.at(self._apart))]
+        return self._flipped(self._k.joined(groups))
+
+    def _flipped(self, groups: Value) -> Value:
+        return self._grouping.flipped(groups)
 
 
 class ConvTarget:

@@ -16,6 +16,7 @@ from tract_core.frozen import frozen
 from tract_cpu.caches import caches
 from tract_cpu.draft.lowering import Site
 from tract_cpu.kernels.conv import ConvPlan
+from tract_cpu.kernels.squares import TOGETHER, pairs_of
 from tract_cpu.kernels.tile_conv import TileConvPlan
 from tract_cpu.kernels.tiles import TALL
 from tract_cpu.products.cut import SMALL_PIECES, evenly
@@ -115,7 +116,9 @@ class Direct:
     def in_rows(self, parts: Parts, registers: int) -> Direct:
         """The same, row by row, with the data or the result elsewhere."""
         loops = _spread(parts)
-        columns = _filling(loops[-1].size, _room(registers, self.plan.vectors, depthwise=parts.depthwise))
+        plan = self.plan
+        room = _room(registers, plan.vectors, depthwise=parts.depthwise, squares=plan.squares)
+        columns = _filling(loops[-1].size, room, squares=plan.squares)
         plan = _on(replace(self.plan, columns=columns), parts, loops)
         return Direct(parts, plan, loops, parts.axes, self.kernel)
 
@@ -127,7 +130,9 @@ def direct(site: Site, parts: Parts) -> Direct:
     loops, blocks = _loops(parts), form.blocks // groups
     pieces = _pieces(loops[0], weights.inputs * source.element.bytes) if len(loops) == 1 and not _moves(parts) else []
     block = form.block * product(weights.view.shape[1:]) * weights.element.bytes
-    tile = _Rows(loops, blocks, groups, pieces, block).tile(site.isa.registers, depthwise=parts.depthwise)
+    squares = _squares(parts)
+    rows = _Rows(loops, blocks, groups, pieces, block, squares)
+    tile = rows.tile(site.isa.registers, depthwise=parts.depthwise)
     if pieces:
         loops = _cut(loops[0], tile.pieces)
     if parts.in_tiles:
@@ -155,6 +160,7 @@ def direct(site: Site, parts: Parts) -> Direct:
         grouping=parts.grouping,
         moves=_moves(parts),
         whole=_inputs(parts) % parts.source.block == 0,
+        squares=squares,
     )
     return Direct(parts, _on(plan, parts, loops), tuple(loops), parts.axes if _moves(parts) else (), kernel)
 
@@ -187,6 +193,15 @@ def _inputs(parts: Parts) -> Dim:
     """How many input channels each output channel sums, with those that fill the last group of products."""
     at_once = 1 if parts.grouping is None else parts.grouping.size
     return ceil_div(parts.weights.inputs, at_once) * at_once
+
+
+def _squares(parts: Parts) -> bool:
+    """Whether two groups of channels are summed at once, in squares: where these surely come in pairs."""
+    grouping, block = parts.grouping, parts.source.block
+    if grouping is None or not grouping.dot.square or parts.depthwise or parts.in_tiles:
+        return False
+    both = TOGETHER * grouping.size
+    return (block == grouping.size or block % both == 0) and _inputs(parts) % max(block, both) == 0
 
 
 def _moves(parts: Parts) -> bool:
@@ -232,7 +247,7 @@ class _Rows:
     """The rows that a convolution computes. ``blocks``: of output channels of each of the ``groups``.
 
     ``pieces``: into how many pieces of one length its only row may be cut; none where there are more, or as it is.
-    ``weights``: bytes of those of one block of output channels.
+    ``weights``: bytes of those of one block of output channels. ``squares``: whether columns are summed two by two.
     """
 
     loops: Sequence[StridedLoop]
@@ -240,6 +255,7 @@ class _Rows:
     groups: int
     pieces: Sequence[int]
     weights: Dim
+    squares: bool = False
 
     def tile(self, registers: int, *, depthwise: bool) -> _Tile:
         """As many sums as registers hold, in columns that fill the row, where all tiles together cost the least."""
@@ -248,8 +264,9 @@ class _Rows:
             return _Tile(1, _filling(width, _room(registers, 1, depthwise=True)), 1)
         few = [vectors for vectors in (4, 3, 2, 1) if vectors <= self.blocks]
         cuts = [(n, _size(width) // n) for n in self.pieces] or [(1, width)]
-        tiles = ((n, _filling(each, _room(registers, v)), v) for n, each in cuts for v in few)
-        return min((_Tile(*one) for one in tiles), key=self._cost)
+        rooms = [(v, _room(registers, v, squares=self.squares)) for v in few]
+        tiles = (_Tile(n, _filling(each, room, squares=self.squares), v) for n, each in cuts for v, room in rooms)
+        return min(tiles, key=self._cost)
 
     def _cost(self, tile: _Tile) -> float:
         """What all rows cost for one input channel, in multiply-adds of vectors; loads are hidden for the most.
@@ -264,8 +281,14 @@ class _Rows:
         even = sum(-(-tasks // threads) * threads for threads in (1, 2, 4))
         stays = less_or_equal(self.weights * tile.vectors, caches().second // 4 * 3) is not False
         load = _LOAD if stays else _LOAD_FAR
-        each, last = (one * tile.vectors + _LOAD * one + load * tile.vectors + 1 for one in (tile.columns, rest))
+        each, last = (self._step(one, tile.vectors, load) for one in (tile.columns, rest))
         return even * (whole * each + (last if rest else 0))
+
+    def _step(self, columns: int, vectors: int, load: float) -> float:
+        if self.squares:  # one instruction for two products, and one for every factor that is put together
+            columns = pairs_of(columns)
+            load += 1
+        return columns * vectors + _LOAD * columns + load * vectors + 1
 
 
 def _rest(width: Dim, columns: int) -> tuple[int, ...]:
@@ -299,13 +322,19 @@ def _cut(loop: StridedLoop, pieces: int) -> list[StridedLoop]:
     return [StridedLoop(pieces, tuple(stride * size for stride in loop.strides)), StridedLoop(size, loop.strides)]
 
 
-def _filling(width: Dim, columns: int) -> int:
+def _filling(width: Dim, columns: int, *, squares: bool = False) -> int:
     """About as many columns, so that a row is made of whole tiles."""
     if not isinstance(width, int) or width < 1:
         return columns
-    return evenly(width, columns)
+    found = evenly(width, columns)
+    return min(found + found % TOGETHER, columns) if squares else found
 
 
-def _room(registers: int, vectors: int, *, depthwise: bool = False) -> int:
-    """How many columns the registers have room for, beside the factors; two for each where data is read in vectors."""
+def _room(registers: int, vectors: int, *, depthwise: bool = False, squares: bool = False) -> int:
+    """How many columns the registers have room for, beside the factors; two for each where data is read in vectors.
+
+    In squares, all pairs of columns are in registers, too, as in products (`tile_for`).
+    """
+    if squares:
+        return TOGETHER * ((registers - vectors) // (TOGETHER * vectors + 1))
     return (registers - 4) // 2 if depthwise else (registers - 1 - vectors) // vectors
