@@ -1,8 +1,8 @@
 """A plugin of pytest: kernels are compiled by a Python of this computer, not by an emulated one.
 
 LLVM makes the same code wherever it runs, in a fraction of the time. ``ARM_COMPILER`` is that Python, and
-``ARM_COMPILER_PLACES`` are the folders of its packages, as `tract_llvm.objects.compilers` passes them. Processes that an
-emulated one starts are not emulated.
+``ARM_COMPILER_PLACES`` are the folders of its packages, as `tract_llvm.objects.compilers` passes them. Processes that
+an emulated one starts are not emulated.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from set_up import main as set_up
 MOST: Final = "max,sve=off"
 SVE: Final = "max,sve-default-vector-length=32"
 PROCESSORS: Final = (MOST, "cortex-a72", "neoverse-n1", SVE, "a64fx")
-"""With all sums of products, with nothing beyond the first ones, with sums of bytes; with SVE, of 256 and of 512 bits."""
+"""With all sums of products, with nothing beyond the first ones, with sums of bytes; SVE of 256 and 512 bits."""
 
 NETWORKS: Final = "tests/arm/test_networks.py"
 KIT: Final = ("--pyargs", "tract_core.testing", "--tract-runtime", "cpu")
