@@ -24,7 +24,7 @@ from tract_core.runtime.plan import TypedSimplePlan
 
 Array = np.ndarray[Any, Any]
 
-SETS: Final = ("sse2", "avx2", "avx512", "amx", "neon", "neoni8mm", "sve256")
+SETS: Final = ("sse2", "avx2", "avx512", "amx", "neon", "neoni8mm")
 """Where vectors have another length, and of each family what has most; `make test-long` runs all of them."""
 
 LOOKED_AT = [isa for isa in ISAS if isa.name in SETS or "TRACT_LONG" in os.environ]
