@@ -17,7 +17,7 @@ SOAK_SECONDS ?= 600
 LOAD_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-tensorflow test-networks test-shipped test-shipped-tflite test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-simplifiers bench-tflite bench-short bench-parts fuzz clean
+.PHONY: help setup dist demo demo-streaming demo-torch agents test test-arm test-arm-short test-cuda test-cuda-long test-metal test-torch test-torch-long test-torch-networks test-interchange test-ray test-serve-clients test-view test-archives test-tensorflow test-networks test-objects test-shipped test-shipped-tflite test-long test-hostile test-soak test-windows check check-systems check-windows check-macos check-torch format index site bench bench-simplifiers bench-tflite bench-short bench-parts fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -64,10 +64,14 @@ demo-torch: $(VENV)/.with-torch ## train a network that reads dialled numbers, a
 	$(BIN)/python examples/dialling/dial.py $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.demo ## run every test that needs no heavy dependency
-	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks and not windows and not nvcc and not browser' $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not networks and not windows and not emulated and not nvcc and not browser' $(ARGS)
 
 test-windows: $(VENV)/.test ## run kernels and networks in a program for Windows, where mingw-w64 and Wine are there
 	$(BIN)/python -m pytest -m windows plugins/tract_cpu/tests/test_windows.py $(ARGS)
+
+test-objects: $(VENV)/.test ## run all kinds of kernels as objects for 32-bit ARM and RISC-V, where Debian's packages can be had
+	$(BIN)/python tests/arm/get_compilers.py
+	$(BIN)/python -m pytest -n $(JOBS) plugins/tract_cpu/tests/test_ahead_emulated.py $(ARGS)
 
 test-arm: $(VENV)/.test ## run the tests of the CPU runtime on emulated processors for 64-bit ARM: hours
 	$(BIN)/python tests/arm/run.py whole -n $(JOBS) $(ARGS)
@@ -240,4 +244,4 @@ fuzz: $(VENV)/.test ## feed damaged files to the readers, and requests to the se
 	$(BIN)/python fuzz/fuzz_serve.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 clean: ## remove .venv and caches
-	rm -rf $(VENV) .venv-arm .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-arm .venv-objects .pytest_cache .ruff_cache .hypothesis

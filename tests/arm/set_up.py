@@ -46,7 +46,7 @@ class NotPossible(Exception):
 def main() -> int:
     """Set up what is missing. Returns the status to end with."""
     try:
-        emulator, root = _emulator(), _unpacked("root", "arm64", LIBRARIES)
+        emulator, root = _emulator(), unpacked(HOME / "root", "arm64", LIBRARIES)
         name = next(one.name for one in sorted((root / "usr/bin").glob("python3.*")) if one.name[8:].isdigit())
         libraries = _libraries(name.removeprefix("python"))
     except NotPossible as why:
@@ -60,12 +60,12 @@ def main() -> int:
 def _emulator() -> Path:
     """QEMU, which reads and runs programs for ARM."""
     found = shutil.which("qemu-aarch64-static")
-    return Path(found) if found else _unpacked("emulator", "", [EMULATOR]) / "usr/bin/qemu-aarch64-static"
+    return Path(found) if found else unpacked(HOME / "emulator", "", [EMULATOR]) / "usr/bin/qemu-aarch64-static"
 
 
-def _unpacked(folder: str, architecture: str, packages: Sequence[str]) -> Path:
-    """The folder of packages of Debian for an architecture, this computer's if it is empty."""
-    found, unfinished = HOME / folder, HOME / f"{folder}.unfinished"
+def unpacked(found: Path, architecture: str, packages: Sequence[str]) -> Path:
+    """A folder of packages of Debian for an architecture, this computer's if it is empty. Raises NotPossible."""
+    unfinished = found.with_name(f"{found.name}.unfinished")
     if found.exists():
         return found
     if not all(map(shutil.which, ("apt-get", "dpkg-deb"))):

@@ -18,13 +18,14 @@ import numpy as np
 import pytest
 from bench_networks import WORKLOADS, small_network
 from linked_objects import same
+from object_program import Work
 from portable_models import EXAMPLES
 from tract_cpu.ahead.object_file import compile_model
 from tract_cpu.ahead.targets import target_named
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import chosen
 from windows_convention import windows_object
-from windows_program import COMPILER, WINE, Work, run_on_windows
+from windows_program import COMPILER, WINE, run_on_windows
 
 import tract_core as tract
 from tract_core.model.typed import TypedModel

@@ -73,6 +73,8 @@ class Isa:
     ``widens``: whether convolutions read bytes from a copy of as many bits as ``dots`` take.
     ``may_fuse``: whether one instruction multiplies and adds, but rounds once or twice, as whoever runs it likes.
     ``vscale``: where instructions do not say how long registers are, how many times 128 bits they have; else 0.
+    ``flushes``: whether vectors of f32 have 0 in the place of subnormal numbers. ``extremes_bits``: the widest floats
+    of which LLVM writes the larger and the smaller one of two.
     """
 
     name: str
@@ -96,6 +98,8 @@ class Isa:
     widens: bool = False
     may_fuse: bool = False
     vscale: int = 0
+    flushes: bool = False
+    extremes_bits: int = 64
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits fit one register."""

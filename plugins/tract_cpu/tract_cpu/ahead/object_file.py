@@ -13,11 +13,12 @@ from tract_llvm.llvm import LOCK, ir
 from tract_llvm.objects.library import module_text
 from tract_llvm.objects.target import machine_for, optimised_for, parsed
 
-from tract_core.errors import InputError
+from tract_core.errors import InputError, Unsupported
 from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.typed import TypedModel
 from tract_core.plugins.keys import Array
+from tract_cpu.ahead.arm import ARM, FUNCTIONS
 from tract_cpu.ahead.glue import CONSTANTS, Glue, function_names
 from tract_cpu.ahead.layout import Laid, laid
 from tract_cpu.ahead.stack import stack_of, unprobed
@@ -54,13 +55,14 @@ def compile_model(model: TypedModel, target: ObjectTarget, name: str, *, apart: 
 
     ``name``: with which the functions of the object begin. ``apart``: whether its constants lie apart from the code
     (`tract_cpu.ahead.glue`). Raises InputError where ``name`` is no name in C; Unsupported, naming them, where sizes
-    are open, or nodes have no native code.
+    are open, or nodes have no native code; and where the target has too few addresses.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise InputError(f"{name!r} is no name in C", hint="letters, digits and underscores, no digit first: --name")
     planned = compiled(model, Target(target.isa))
     found, formed = laid(planned), planned.model
     arrays = tuple((formed.outlet_name(one), formed.outlet_fact(one)) for one in (*formed.inputs, *formed.outputs))
+    _refuse_large(found, target)
     codes = [code_of(step.kernel, target.isa) for step in native_steps(planned.program)]
     texts = [module_text(code.emit) for code in {code.name: code for code in codes}.values()]
     touched = stack_of(texts) if target.has_pages_to_touch else 0
@@ -73,6 +75,15 @@ def compile_model(model: TypedModel, target: ObjectTarget, name: str, *, apart: 
     return CompiledModel(code, name, arrays, len(model.inputs), memory.bytes, memory.passed - memory.kept, constants)
 
 
+def _refuse_large(found: Laid, target: ObjectTarget) -> None:
+    """Raise Unsupported where memory or constants have more bytes than there are addresses, but for half of them."""
+    limit = 1 << (target.address_bits - 1)
+    for what, size in (("a run works in", found.memory.bytes), ("constants have", found.offsets[-1])):
+        if size > limit:
+            problem = f"{what} {size:,} bytes, and {target.name} has addresses for {limit:,}"
+            raise Unsupported(problem, hint="smaller sizes, or a target of 64 bits")
+
+
 def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue) -> bytearray:
     """The object file of kernels, each as the runtime has it, and of the functions that call them."""
     machine = machine_for(target.isa, target.triple)
@@ -80,6 +91,8 @@ def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue) -> bytearr
     whole = parsed(written(_text_of(glue)), machine)
     for text in kernels:
         whole.link_in(optimised_for(written(text), machine))
+    if target.isa.architecture == ARM:
+        whole.link_in(parsed(FUNCTIONS, machine))
     outside = {*function_names(glue.name).values()}
     for function in whole.functions:
         if not function.is_declaration and function.name not in outside:

@@ -12,6 +12,7 @@ from tract_llvm.isa import ISAS, Dot, Isa, chosen, of_this_machine
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
+from tract_cpu.ahead.arm import ARM
 
 
 @frozen
@@ -30,7 +31,12 @@ class ObjectTarget:
     @property
     def is_module(self) -> bool:
         """Whether it is WebAssembly."""
-        return self.triple.startswith("wasm32")
+        return self.triple.startswith(WASM)
+
+    @property
+    def address_bits(self) -> int:
+        """Of an address there."""
+        return 32 if self.isa.architecture in {ARM, WASM} else 64
 
     @property
     def has_pages_to_touch(self) -> bool:
@@ -56,6 +62,9 @@ Objects for Windows are what Microsoft's linker and others take alike. With ``ms
 ``_fltused``, a symbol of Microsoft's library that is about printing floats.
 """
 
+_NEVER: Final = 1 << 10
+"""Wider than any element."""
+
 SIMD128: Final = Isa(
     "simd128",
     "wasm32",
@@ -64,7 +73,7 @@ SIMD128: Final = Isa(
     (),
     16,
     12,  # engines have 15 on x86-64, and load all factors of a step before they multiply any
-    masks_bits=1 << 10,  # wider than any element
+    masks_bits=_NEVER,
     fma=False,
     half=False,
     rounds=True,
@@ -83,9 +92,59 @@ The relaxed sum of products of bytes is exact where one factor has seven bits an
 models: bytes are multiplied as they are without it.
 """
 
+ARMV7: Final = Isa(
+    "armv7",
+    ARM,
+    "generic",
+    "+v7,+neon,+vfp3,+d32",
+    (),
+    16,
+    12,
+    masks_bits=_NEVER,
+    fma=False,
+    half=False,
+    rounds=False,
+    scales=(),
+    dots=(),
+    pause=(),
+    flushes=True,
+    extremes_bits=32,  # of f64, LLVM 22 ends the process
+)
+"""32-bit ARM with NEON, whose vectors know no subnormal f32, and with doubles in registers of their own."""
+
+ARMV7_FMA: Final = replace(ARMV7, name="armv7+vfpv4", features="+v7,+neon,+vfp4,+d32,+hwdiv-arm", fma=True, half=True)
+"""As Cortex-A7 and A15 have it, and all that came later."""
+
+RISCV64: Final = Isa(
+    "riscv64",
+    "riscv64",
+    "generic-rv64",
+    "+m,+a,+f,+d,+c,+zicsr,+zifencei",
+    (),
+    16,
+    9,  # each is four registers, as LLVM takes vectors apart; with fewer, no tile of a convolution fits
+    masks_bits=_NEVER,
+    fma=True,
+    half=False,
+    rounds=False,
+    scales=(),
+    dots=(),
+    pause=(),
+)
+"""What distributions are made for (rv64gc), without vectors."""
+
+RISCV64_V: Final = replace(RISCV64, name="riscv64+v", features=f"{RISCV64.features},+v,+zvl128b", registers=28)
+"""With vectors, of which 128 bits are used: every processor for applications has as many at least."""
+
 WASM: Final = "wasm32"
 
 _MODULES: Final[Mapping[str, Isa]] = {WASM: SIMD128, "wasm32+relaxed-simd": RELAXED_SIMD}
+
+_EMBEDDED: Final = (ARMV7, ARMV7_FMA, RISCV64, RISCV64_V)
+"""What only objects are for: the runtime does not know these processors."""
+
+_ALONE: Final = {ARM: "armv7-unknown-linux-gnueabihf", "riscv64": "riscv64-unknown-linux-gnu"}
+"""The triples of those that have one system."""
 
 _PROCESSORS: Final[Mapping[str, str]] = {
     "x86-64": "sse2",
@@ -110,6 +169,7 @@ def _every() -> dict[str, ObjectTarget]:
         isa = next(one for one in ISAS if one.name == name)
         for system, triple in _SYSTEMS[isa.architecture].items():
             found[processor + system] = ObjectTarget(processor + system, isa, triple)
+    found |= {isa.name: ObjectTarget(isa.name, isa, _ALONE[isa.architecture]) for isa in _EMBEDDED}
     return found | {name: ObjectTarget(name, isa, "wasm32-unknown-unknown") for name, isa in _MODULES.items()}
 
 

@@ -27,8 +27,8 @@ NPM: Final = ".tgz"
 
 TARGET_HELP: Final = (
     "What it is for: this machine, or x86-64, x86-64-v3, x86-64-v4, these two with -vnni behind them, or aarch64, for "
-    "Linux or, with -windows or -macos behind it, for another system; wasm32, or wasm32+relaxed-simd, where newer "
-    "browsers compute faster, and others do not run it."
+    "Linux or, with -windows or -macos behind it, for another system; armv7, armv7+vfpv4, riscv64, riscv64+v; wasm32, "
+    "or wasm32+relaxed-simd, where newer browsers compute faster, and others do not run it."
 )
 
 

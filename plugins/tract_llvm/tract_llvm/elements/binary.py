@@ -31,6 +31,7 @@ from tract_core.ops.iff import Iff
 from tract_core.plugins.tables import Rows
 from tract_llvm.elements.expressions import CARRIED, COMPLEX, elements
 from tract_llvm.language.function import where
+from tract_llvm.language.types import bits_of
 from tract_llvm.language.values import Value
 
 ROWS = Rows()
@@ -91,10 +92,20 @@ def _extreme(a: Value, b: Value, *, largest: bool) -> Value:
     x, limit = (a, b) if b.number is not None else (b, a)
     known = limit.number
     if known is None or isnan(known):
+        if a.type.bits > a.function.isa.extremes_bits:
+            return _written_out(a, b, largest=largest)
         return a.function.intrinsic("maximum" if largest else "minimum", a, b).with_digits_of(a, b)
     wins_ties = (copysign(1, known) > 0) == largest  # over the other zero, as anything else that is equal is the same
     beyond = ("<=" if wins_ties else "<") if largest else (">=" if wins_ties else ">")
     return where(x.compared(beyond, known), limit, x)
+
+
+def _written_out(a: Value, b: Value, *, largest: bool) -> Value:
+    """The same by comparisons; equal numbers differ in the sign of zero, if at all."""
+    one, other = (value.bits(bits_of(value.type)) for value in (a, b))
+    tie = (one & other if largest else one | other).bits(a.type)
+    ordered = where(a > b if largest else a < b, a, where(a.equals(b), tie, b))
+    return where(a.differs(a) | b.differs(b), a + b, ordered)
 
 
 @elements(ROWS, "b", And, commutes=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tract_llvm.functions.rounding import ceil
 from tract_llvm.language.function import Function
 from tract_llvm.language.types import F64, I64, ElementType
 from tract_llvm.language.values import Value
@@ -32,6 +33,6 @@ def _integers(k: Function, bounds: tuple[Value, Value, Value], length: Value) ->
 
 def _floats(k: Function, bounds: tuple[Value, Value, Value], length: Value) -> Value:
     start, end, step = (k.convert(one, F64) for one in bounds)
-    count = k.intrinsic("ceil", (end - start) / step)
+    count = ceil((end - start) / step)
     count = k.select(count < 0, count.like(0), count)
     return step.differs(0) & count.equals(k.convert(length, F64)) & (count < float(FAR))

@@ -37,9 +37,7 @@ class NarrowFloat:
         """The f32 of some bits, given as u32."""
         select, sign = code.function.select, 1 << (self.bits - 1)
         size = code & (sign - 1)
-        # In the place of an f32's bits they are the number times a power of two, also where it is subnormal.
-        exact = (size << (_DIGITS - self.digits)).bits(F32) * 2.0 ** (_BIAS - self.bias)
-        found = exact.bits(U32)
+        found = self._exact(size).bits(U32)
         if self.one_zero:
             return select(code.equals(sign), code.like(_QUIET), found | self._sign(code)).bits(F32)
         if self.greatest < sign - 1:
@@ -48,6 +46,19 @@ class NarrowFloat:
                 end = select(size.equals(self.beyond), code.like(_INFINITE), end)
             found = select(size > self.greatest, end, found)
         return (found | self._sign(code)).bits(F32)
+
+    def _exact(self, size: Value) -> Value:
+        """The f32 of bits without their sign, where these are of a number.
+
+        In the place of an f32's bits they are the number times a power of two, also where it is subnormal. Vectors that
+        have no such numbers get it as what is between 1 and 2, times the least normal one, less that.
+        """
+        at_f32, lowest = size << (_DIGITS - self.digits), _BIAS + 1 - self.bias
+        if not size.function.isa.flushes:
+            return at_f32.bits(F32) * 2.0 ** (_BIAS - self.bias)
+        subnormal = (at_f32 | (lowest << _DIGITS)).bits(F32) - 2.0 ** (1 - self.bias)
+        normal = (at_f32 + ((lowest - 1) << _DIGITS)).bits(F32)
+        return size.function.select(size < 1 << self.digits, subnormal, normal)
 
     def _sign(self, code: Value) -> Value:
         return (code & (1 << (self.bits - 1))) << (32 - self.bits)
