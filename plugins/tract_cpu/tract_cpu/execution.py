@@ -131,7 +131,7 @@ class Execution:
         self.seen: dict[OutletId, Array] = {}
         fuel = float((bound.fuel * bound.times).sum()) + bound.fuel_of_loops
         self.is_short, self.never_stops = fuel < WORK_FOR_OTHERS, fuel < FULL
-        parts = _parts(bound, threads)
+        parts = parts_of(bound, threads)
         self.threads = 1 if parts is None else threads
         self._scratch_of_each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
         self.bytes = bound.slots[-1] + self._scratch_of_each * self.threads
@@ -223,7 +223,7 @@ def _pieces(fuel: Array, tasks: Array, parts: Any) -> tuple[Array, Array]:
     return each.astype(np.int64), np.minimum(fuel / count, MAX_SIZE / 2).astype(np.int64)
 
 
-def _parts(bound: Bound, threads: int) -> Array | None:
+def parts_of(bound: Bound, threads: int) -> Array | None:
     """In how many parts each step is shared: 1 where that takes longer; ``None`` where nobody is worth waking."""
     gain = bound.work - bound.work // threads - WORK_TO_SHARE
     shared = (gain >= 0) & (bound.tasks > 1)

@@ -21,6 +21,18 @@ from tract_llvm.language.values import Value
 from tract_llvm.llvm import ir
 
 from tract_cpu.ahead.layout import WORD, Laid
+from tract_cpu.ahead.sharing import (
+    ARGUMENTS,
+    COURSE,
+    KERNEL,
+    PARTS,
+    SCRATCH,
+    SCRATCH_BYTES,
+    TASKS,
+    write_alone,
+    write_call,
+    write_part,
+)
 from tract_cpu.ahead.stack import write_touch
 from tract_cpu.kernels.control import CONTROL
 from tract_cpu.native.executor import FUEL, FULL, NEXT
@@ -33,7 +45,8 @@ class Glue:
     """The functions while they are written. ``name``: with which those that are called from outside begin.
 
     ``kernels``: the name of the function of each step. ``touched``: bytes of the stack that a run touches before all
-    else, where kernels do not do that themselves. ``apart``: whether constants lie apart from the code.
+    else, where kernels do not do that themselves. ``apart``: whether constants lie apart from the code. ``shared``:
+    whether threads of the caller may help (`tract_cpu.ahead.sharing`).
     """
 
     def __init__(
@@ -46,9 +59,11 @@ class Glue:
         *,
         touched: int = 0,
         apart: bool = False,
+        shared: bool = False,
     ) -> None:
         self.module, self.name, self.isa = module, name, isa
-        self.laid, self.kernels, self.touched, self.apart = laid, kernels, touched, apart
+        self.laid, self.kernels, self.touched, self.apart, self.shared = laid, kernels, touched, apart, shared
+        self.part: Any = None
 
     def write(self, arrays: int) -> None:
         """Write all of them. ``arrays``: how many inputs and outputs there are."""
@@ -110,7 +125,11 @@ class Glue:
 
     def _run(self, lay: Any, arrays: int) -> None:
         touch = write_touch(self.module, f"{self.name}_touch", self.isa, self.touched) if self.touched else None
-        f = Function(self.module, f"{self.name}_run", self.isa, [POINTER] * (1 + arrays), I32)
+        if self.shared:
+            self.part = write_part(self.module, f"{self.name}_part", self.isa, touch)
+        first = 3 if self.shared else 1  # behind memory, and what shares
+        name = f"{self.name}_run{'_shared' if self.shared else ''}"
+        f = Function(self.module, name, self.isa, [POINTER] * (first + arrays), I32)
         memory, tables, begin = self.laid.memory, self.laid.tables, _address(f, 0)
         passed, status, course, arguments = (
             f.at(begin + place) for place in (memory.passed, memory.status, memory.course, memory.arguments)
@@ -118,7 +137,7 @@ class Glue:
         if touch is not None:
             f.builder.call(touch, [])
         for number in range(arrays):
-            passed[number] = _address(f, 1 + number)
+            passed[number] = _address(f, first + number)
         passed[self.laid.layout.passed_count - 1] = begin + memory.status
         status[0] = f.index(0)
         course[FUEL] = f.index(FULL)
@@ -128,6 +147,8 @@ class Glue:
             with f.when(status[0].differs(0)):  # which may have left a loop in the middle, with addresses moved
                 f.builder.call(lay, [f.function.args[0]])
         f.finish(f.convert(status[0], I32))
+        if self.shared:
+            write_alone(self.module, self.name, self.isa, arrays)
         assert len(tables.tasks) == len(self.kernels), "each step has a kernel"
 
     def _pass(self, f: Function, passed: Buffer, arguments: Buffer) -> None:
@@ -144,7 +165,7 @@ class _Steps:
     """The steps of a run, while they are written: a block for each, where some of them say which one is next."""
 
     def __init__(self, glue: Glue, f: Function, status: Buffer, course: Buffer, begin: Value) -> None:
-        self.glue, self.f, self.status, self.course = glue, f, status, course
+        self.glue, self.f, self.status, self.course, self.begin = glue, f, status, course, begin
         memory = glue.laid.memory
         self.arguments, self.scratch, self.course_at = (
             begin + place for place in (memory.arguments, memory.scratch, memory.course)
@@ -164,7 +185,9 @@ class _Steps:
                 self._call(number, f.index(number), f.index(0), self.course_at)
                 f.builder.branch(choose)
                 continue
-            if tasks[number] > 0:
+            if tasks[number] > 0 and self.glue.laid.tables.parts[number] > 1:
+                self._share(number, tasks[number])
+            elif tasks[number] > 0:
                 self._call(number, f.index(0), f.index(tasks[number]), self.scratch)
             if tasks[number] > 0 and self.glue.laid.layout.may_refuse[number]:
                 f.builder.cbranch(self.status[0].equals(0).ir, behind, end)
@@ -184,12 +207,29 @@ class _Steps:
             jump.add_case(ir.Constant(ir_type(INDEX), number), block)
 
     def _call(self, number: int, begin: Value, end: Value, scratch: Value) -> None:
-        f, glue = self.f, self.glue
+        f, pointer = self.f, ir_type(POINTER)
+        memory = [f.builder.inttoptr(one.ir, pointer) for one in (self._first(number), scratch, self.course_at)]
+        f.builder.call(self._kernel(number), [memory[0], begin.ir, end.ir, *memory[1:]])
+
+    def _share(self, number: int, tasks: int) -> None:
+        """Have a step done by several threads."""
+        f, memory, parts = self.f, self.glue.laid.memory, self.glue.laid.tables.parts[number]
+        place = self.begin + memory.work
+        work = f.at(place)
+        work[KERNEL] = Value(f, f.builder.ptrtoint(self._kernel(number), ir_type(INDEX)), INDEX)
+        work[ARGUMENTS], work[SCRATCH], work[COURSE] = self._first(number), self.scratch, self.course_at
+        for word, value in ((TASKS, tasks), (PARTS, parts), (SCRATCH_BYTES, memory.each)):
+            work[word] = f.index(value)
+        write_call(f, self.glue.part, place, parts)
+
+    def _kernel(self, number: int) -> Any:
         pointer, index = ir_type(POINTER), ir_type(INDEX)
-        kernel = f.declared(glue.kernels[number], ir.VoidType(), [pointer, index, index, pointer, pointer])
-        first = self.arguments + WORD * glue.laid.tables.begins[number]
-        memory = [f.builder.inttoptr(one.ir, pointer) for one in (first, scratch, self.course_at)]
-        f.builder.call(kernel, [memory[0], begin.ir, end.ir, *memory[1:]])
+        kinds = [pointer, index, index, pointer, pointer]
+        return self.f.declared(self.glue.kernels[number], ir.VoidType(), kinds)
+
+    def _first(self, number: int) -> Value:
+        """The address of the arguments of a step."""
+        return self.arguments + WORD * self.glue.laid.tables.begins[number]
 
 
 def _address(f: Function, place: int) -> Value:
@@ -197,6 +237,6 @@ def _address(f: Function, place: int) -> Value:
     return Value(f, f.builder.ptrtoint(f.function.args[place], ir_type(INDEX)), INDEX)
 
 
-def function_names(name: str) -> Mapping[str, str]:
-    """The functions that are called from outside, by what they do."""
-    return {"start": f"{name}_start", "run": f"{name}_run"}
+def function_names(name: str, *, shared: bool = False) -> Mapping[str, str]:
+    """The functions that are called from outside, by what they do. ``shared``: as in `Glue`."""
+    return {one: f"{name}_{one}" for one in ("start", "run", *(["run_shared"] if shared else []))}

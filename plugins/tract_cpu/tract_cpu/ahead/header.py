@@ -25,7 +25,7 @@ _TYPES: Final = {
 _KEYWORDS: Final = frozenset(
     """
     auto break case char const continue default do double else enum extern float for goto if inline int long register
-    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while memory
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while memory share pool
     """.split()  # noqa: SIM905 (a line each is longer than what it says)
 )
 
@@ -59,6 +59,7 @@ def header_text(found: CompiledModel) -> str:
         "/* Run the model. Gives 0, or 1 where it could not be run, as an index is beyond its axis"
         + ("; start anew then. */" if found.kept else ". */"),
         f"int32_t {name}_run(void *memory{''.join(_declared(found, parameters))});",
+        *(_shared(found, parameters) if found.threads > 1 else ()),
         "",
         "#ifdef __cplusplus",
         "}",
@@ -67,6 +68,19 @@ def header_text(found: CompiledModel) -> str:
         "#endif",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _shared(found: CompiledModel, parameters: Sequence[str]) -> Iterator[str]:
+    """What there is for several threads."""
+    name = found.name
+    yield ""
+    yield f"/* The same with threads of the caller. Of each step that is cut into parts, at most {found.threads}, share gets"
+    yield "   pool, as it was given, and has part(work, number) called once for every number from 0 to before parts, on"
+    yield "   whatever threads, this one among them; it returns when all of them are done. Without share (NULL), this"
+    yield "   thread does all. Whatever does them, the outputs are the same bits. */"
+    yield f"typedef void (*{name}_share)(void *pool, int32_t parts, void (*part)(void *work, int32_t number), void *work);"
+    declared = "".join(_declared(found, parameters))
+    yield f"int32_t {name}_run_shared(void *memory, {name}_share share, void *pool{declared});"
 
 
 def _told(found: CompiledModel, parameters: Sequence[str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.binding import ArgumentLayout, Bound
 from tract_cpu.compile import Planned
+from tract_cpu.execution import parts_of
 from tract_cpu.lay_arguments import argument_layout
 from tract_cpu.native.executor import LINE_WORDS
 from tract_cpu.program.program import HostStep, ReadStep
@@ -33,7 +34,7 @@ _STATUS_WORDS: Final = 2
 class RunMemory:
     """``kept``, ``passed``, ``status``, ``course``, ``arguments``, ``scratch``, ``arena``: where these begin, in bytes.
 
-    ``bytes``: of all of it.
+    ``work``: of what threads are told. ``bytes``: of all of it. ``each``: of the scratch of one thread.
     """
 
     kept: int
@@ -43,7 +44,9 @@ class RunMemory:
     arguments: int
     scratch: int
     arena: int
+    work: int
     bytes: int
+    each: int = 0
 
 
 @frozen
@@ -53,7 +56,8 @@ class Tables:
     ``template``: the arguments, with numbers, and with offsets in the places of addresses. ``in_constants``,
     ``in_arena``, ``in_arguments``, ``in_passed``: the places to which the begin of these is added. ``passed``: places,
     numbers of what is passed, and offsets, that a run fills. ``starts``: what is passed of tensors that stay, from
-    where in memory on. ``begins``, ``tasks``: of each step, its first argument, and its tasks.
+    where in memory on. ``begins``, ``tasks``, ``parts``: of each step, its first argument, its tasks, and in how many
+    parts threads do these.
     """
 
     template: tuple[int, ...]
@@ -65,6 +69,7 @@ class Tables:
     starts: tuple[tuple[int, int], ...]
     begins: tuple[int, ...]
     tasks: tuple[int, ...]
+    parts: tuple[int, ...]
 
 
 @frozen
@@ -101,8 +106,8 @@ def refuse_unfit(planned: Planned) -> None:
         raise Unsupported("\n".join(["an object has native code only", *hosted]))
 
 
-def laid(planned: Planned) -> Laid:
-    """Where everything is. Raises Unsupported as `refuse_unfit`."""
+def laid(planned: Planned, threads: int = 1) -> Laid:
+    """Where everything is, for so many threads. Raises Unsupported as `refuse_unfit`."""
     refuse_unfit(planned)
     model, program = planned.model, planned.program
     layout = argument_layout(program, planned.arena, len(model.inputs))
@@ -113,9 +118,11 @@ def laid(planned: Planned) -> Laid:
     offsets = list(_apart([one.nbytes for one in constants.values()]))
     sizes = [_bytes(shape, element) for one in program.kept for element, shape in one.tensors]
     kept = list(_apart(sizes))
-    memory = _memory(layout, bound, kept[-1])
+    memory = _memory(layout, bound, kept[-1], threads)
     places = dict(zip(constants, offsets, strict=False))
-    tables = _tables(layout, bound, places, list(_starts(planned, layout, kept)))
+    shared = parts_of(bound, threads)
+    parts = (1,) * len(bound.tasks) if shared is None else tuple(shared.tolist())
+    tables = _tables(layout, bound, places, list(_starts(planned, layout, kept)), parts)
     return Laid(layout, memory, tables, tuple(constants.values()), tuple(offsets))
 
 
@@ -132,14 +139,21 @@ def _bytes(shape: Sequence[Any], element: Any) -> int:
     return int(np.prod([evaluate(size, {}) for size in shape], dtype=np.int64)) * numpy_type(element).itemsize
 
 
-def _memory(layout: ArgumentLayout, bound: Bound, kept: int) -> RunMemory:
+def _memory(layout: ArgumentLayout, bound: Bound, kept: int, threads: int) -> RunMemory:
     words = (layout.passed_count, _STATUS_WORDS, LINE_WORDS, len(bound.arguments))
-    sizes = [kept, *(WORD * count for count in words), bound.scratch, bound.slots[-1]]
-    return RunMemory(*_apart(sizes))
+    each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
+    work = WORD * LINE_WORDS if threads > 1 else 0
+    return RunMemory(
+        *_apart([kept, *(WORD * count for count in words), each * threads, bound.slots[-1], work]), each
+    )
 
 
 def _tables(
-    layout: ArgumentLayout, bound: Bound, where: Mapping[int, int], starts: Sequence[tuple[int, int]]
+    layout: ArgumentLayout,
+    bound: Bound,
+    where: Mapping[int, int],
+    starts: Sequence[tuple[int, int]],
+    parts: tuple[int, ...],
 ) -> Tables:
     """``where``: of constants, by their numbers."""
     (section,) = layout.sections
@@ -164,6 +178,7 @@ def _tables(
         tuple(starts),
         section.begins,
         tuple(bound.tasks.tolist()),
+        parts,
     )
 
 

@@ -21,6 +21,7 @@ from tract_core.plugins.keys import Array
 from tract_cpu.ahead.arm import ARM, FUNCTIONS
 from tract_cpu.ahead.glue import CONSTANTS, Glue, function_names
 from tract_cpu.ahead.layout import Laid, laid
+from tract_cpu.ahead.sharing import MOST_THREADS
 from tract_cpu.ahead.stack import stack_of, unprobed
 from tract_cpu.ahead.targets import ObjectTarget
 from tract_cpu.aligned import ALIGNMENT
@@ -38,7 +39,8 @@ class CompiledModel:
     """``code``: the object file. ``name``: with which its functions begin. ``arrays``: inputs, then outputs, by name.
 
     ``inputs``: how many of these are inputs. ``memory``: bytes that a run works in, of which the first ``kept`` stay.
-    ``constants``: those that lie apart from the code, as they follow each other, in pieces of bytes.
+    ``constants``: those that lie apart from the code, as they follow each other, in pieces of bytes. ``threads``: how
+    many may do a run; ``shared``: how many steps are cut into parts for them.
     """
 
     code: bytes | bytearray
@@ -48,31 +50,42 @@ class CompiledModel:
     memory: int
     kept: int
     constants: tuple[Array, ...] = ()
+    threads: int = 1
+    shared: int = 0
 
 
-def compile_model(model: TypedModel, target: ObjectTarget, name: str, *, apart: bool = False) -> CompiledModel:
+def compile_model(
+    model: TypedModel, target: ObjectTarget, name: str, *, apart: bool = False, threads: int = 1
+) -> CompiledModel:
     """Compile a model in normal form, whose sizes are known.
 
     ``name``: with which the functions of the object begin. ``apart``: whether its constants lie apart from the code
-    (`tract_cpu.ahead.glue`). Raises InputError where ``name`` is no name in C; Unsupported, naming them, where sizes
+    (`tract_cpu.ahead.glue`). ``threads``: how many of the caller's may do a run (`tract_cpu.ahead.sharing`), which
+    changes no result. Raises InputError where ``name`` is no name in C, or there are no such threads; Unsupported, naming them, where sizes
     are open, or nodes have no native code; and where the target has too few addresses.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise InputError(f"{name!r} is no name in C", hint="letters, digits and underscores, no digit first: --name")
-    planned = compiled(model, Target(target.isa))
-    found, formed = laid(planned), planned.model
+    if not 1 <= threads <= MOST_THREADS:
+        raise InputError(f"{threads} threads were asked for", hint=f"from 1 to {MOST_THREADS}")
+    if threads > 1 and target.is_module:
+        raise Unsupported(f"modules for {target.name} have one thread", hint="leave --threads out")
+    planned = compiled(model, Target(target.isa, threads))
+    found, formed = laid(planned, threads), planned.model
     arrays = tuple((formed.outlet_name(one), formed.outlet_fact(one)) for one in (*formed.inputs, *formed.outputs))
     _refuse_large(found, target)
     codes = [code_of(step.kernel, target.isa) for step in native_steps(planned.program)]
     texts = [module_text(code.emit) for code in {code.name: code for code in codes}.values()]
     touched = stack_of(texts) if target.has_pages_to_touch else 0
     module: Any = ir.Module()
-    glue = Glue(module, name, target.isa, found, [one.name for one in codes], touched=touched, apart=apart)
+    kernels = [one.name for one in codes]
+    glue = Glue(module, name, target.isa, found, kernels, touched=touched, apart=apart, shared=threads > 1)
     glue.write(len(arrays))
     with LOCK:
         code = _linked(target, texts, glue)
     memory, constants = found.memory, tuple(_pieces(found)) if apart else ()
-    return CompiledModel(code, name, arrays, len(model.inputs), memory.bytes, memory.passed - memory.kept, constants)
+    shared, kept = sum(one > 1 for one in found.tables.parts), memory.passed - memory.kept
+    return CompiledModel(code, name, arrays, len(model.inputs), memory.bytes, kept, constants, threads, shared)
 
 
 def _refuse_large(found: Laid, target: ObjectTarget) -> None:
@@ -93,7 +106,7 @@ def _linked(target: ObjectTarget, kernels: Sequence[str], glue: Glue) -> bytearr
         whole.link_in(optimised_for(written(text), machine))
     if target.isa.architecture == ARM:
         whole.link_in(parsed(FUNCTIONS, machine))
-    outside = {*function_names(glue.name).values()}
+    outside = {*function_names(glue.name, shared=glue.shared).values()}
     for function in whole.functions:
         if not function.is_declaration and function.name not in outside:
             function.linkage = "internal"

@@ -37,9 +37,12 @@ TARGET_HELP: Final = (
 @click.option("--target", default="native", show_default=True, metavar="NAME", help=TARGET_HELP)
 @click.option("--name", metavar="NAME", help="What its functions begin with. Default: the name of FILE.")
 @click.option("--header", type=NEW_FILE, metavar="FILE", help="The header of C. Default: FILE, ending in .h.")
+@click.option(
+    "--threads", type=int, default=1, metavar="N", help="How many threads of the caller may do a run. Default: one."
+)
 @click.option("--json", "as_json", is_flag=True, help="Say as JSON what was written.")
 @click.pass_obj
-def command(request: Request, file: str, target: str, as_json: bool, **flags: str | None) -> None:
+def command(request: Request, file: str, target: str, threads: int, as_json: bool, **flags: str | None) -> None:
     """Compile MODEL to FILE, which is run without Python.
 
     Its ending says what it is: an object file (.o, .obj), a shared library for this machine (.so, .dylib, .dll), a
@@ -55,6 +58,7 @@ def command(request: Request, file: str, target: str, as_json: bool, **flags: st
 
     path = Path(file)
     target = _target_for(path, target)
+    _refuse_threads(path, threads)
     if path.suffix == PACKAGE and flags["name"] is None:
         flags["name"] = wheel_name(path)[0]
     if path.suffix == NPM:
@@ -62,11 +66,11 @@ def command(request: Request, file: str, target: str, as_json: bool, **flags: st
     chosen = target_named(target)
     model = request.typed_model()
     with request.progress("compiling"):
-        found = compile_model(model, chosen, flags["name"] or _name_of(path))
+        found = compile_model(model, chosen, flags["name"] or _name_of(path), threads=threads)
         files = _files(found, chosen, path, flags["header"])
     _write(files)
     said = {"files": {str(one): len(content) for one, content in files.items()}, "target": target, "name": found.name}
-    said |= {"memory": found.memory, "kept": found.kept}
+    said |= {"memory": found.memory, "kept": found.kept, "threads": found.threads, "shared": found.shared}
     click.echo(json.dumps(said, indent=1) if as_json else _told(said))
 
 
@@ -84,6 +88,15 @@ def _target_for(path: Path, target: str) -> str:
     if target != NATIVE and (target not in TARGETS or not TARGETS[target].is_module):
         raise InputError(f"{str(path)!r} is for {WASM}, not for {target}", hint="leave --target out, or name a .o")
     return WASM if target == NATIVE else target
+
+
+def _refuse_threads(path: Path, threads: int) -> None:
+    """Raise InputError for threads where whoever calls has none."""
+    from tract_core.errors import InputError
+
+    if threads > 1 and path.suffix not in {*OBJECTS, *LIBRARIES}:
+        hint = f"--threads is for {', '.join((*OBJECTS, *LIBRARIES))}"
+        raise InputError(f"{str(path)!r} runs on one thread", hint=hint)
 
 
 def _files(found: CompiledModel, target: ObjectTarget, path: Path, header: str | None) -> dict[Path, bytes | bytearray]:
@@ -124,4 +137,7 @@ def _told(said: dict[str, Any]) -> str:
     (first, size), *others = said["files"].items()
     beside = f"{first}: {size:,} bytes for {said['target']}"
     beside += f", and {', '.join(name for name, _ in others)}" if others else ""
-    return f"{beside}\n{said['name']}_run works in {said['memory']:,} bytes{stays}"
+    told = f"{beside}\n{said['name']}_run works in {said['memory']:,} bytes{stays}"
+    if said["threads"] == 1:
+        return told
+    return f"{told}\n{said['name']}_run_shared has {said['shared']} steps done by up to {said['threads']} threads"
