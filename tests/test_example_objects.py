@@ -45,3 +45,25 @@ def test_a_program_says_what_the_runtime_says(compiler: str, tmp_path: Path, mon
     wanted = tract.onnx().load(DIGITS).into_model().into_runnable("cpu").run([pixels])[0].numpy()
     np.testing.assert_array_equal(found[:, 0], wanted.argmax(1))
     np.testing.assert_allclose(found[:, 1], wanted.max(1), atol=1e-5)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="wants a compiler for C")
+def test_threads_of_a_program_say_what_the_runtime_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs, the second one of few images."""
+    monkeypatch.chdir(tmp_path)
+    arguments = [str(DIGITS), "--set", "B=256", "compile", "digits.o", "--threads", "4"]
+    result = CliRunner().invoke(app, arguments, prog_name="tract")
+    assert result.exit_code == 0, result.output
+    steps = int(result.output.split("digits_run_shared has ")[1].split()[0])
+    assert steps > 0
+    source = str(EXAMPLES / "objects" / "threads.c")
+    build = [one for one in BUILD["cc"] if not one.endswith(".c")]
+    subprocess.run([*build, source, *LINK["cc"], "-pthread", "-o", "threads"], check=True)
+    pixels = np.random.default_rng(0).random((300, 1, 8, 8), "f4")
+    text = "\n".join(" ".join(f"{one:.9g}" for one in image.ravel()) for image in pixels)
+    done = subprocess.run(["./threads"], input=text, check=True, capture_output=True, text=True)
+    assert done.stderr == f"{2 * steps} steps were shared\n"
+    wanted = tract.onnx().load(DIGITS).into_model().into_runnable("cpu").run([pixels])[0].numpy()
+    found = np.loadtxt(done.stdout.splitlines())
+    np.testing.assert_array_equal(found[:, 0], wanted.argmax(1))
+    np.testing.assert_allclose(found[:, 1], wanted.max(1), atol=1e-5)

@@ -26,6 +26,8 @@ class LinkedObject:
         self.found, self._start, self._run = found, start, run
         self.memory = aligned(np.empty, [found.memory], np.uint8)
         self.memory[:] = FILLED
+        self.addresses: dict[str, int] = {}
+        """Of further functions."""
         self.held: object = None
         """What is there as long as this is."""
         assert self.memory.ctypes.data % ALIGNMENT == 0
@@ -50,17 +52,20 @@ class LinkedObject:
         return None if refused else outputs
 
 
-def linked_by_llvm(found: CompiledModel, target: ObjectTarget) -> LinkedObject:
-    """An object for this machine."""
+def linked_by_llvm(found: CompiledModel, target: ObjectTarget, *more: str) -> LinkedObject:
+    """An object for this machine. ``more``: what further functions do."""
     name, linker = found.name, llvm.create_lljit_compiler(machine_for(target.isa, target.triple), use_jit_link=True)
     library = llvm.JITLibraryBuilder().add_object_img(found.code).add_current_process()
-    tracker = library.export_symbol(f"{name}_start").export_symbol(f"{name}_run").link(linker, name)
+    for one in ("start", "run", *more):
+        library = library.export_symbol(f"{name}_{one}")
+    tracker = library.link(linker, name)
     pointers: list[Any] = [c_void_p] * (1 + len(found.arrays))
     start, run = (
         CFUNCTYPE(None, c_void_p)(tracker[f"{name}_start"]),
         CFUNCTYPE(c_int32, *pointers)(tracker[f"{name}_run"]),
     )
     made = LinkedObject(found, start, run)
+    made.addresses |= {one: tracker[f"{name}_{one}"] for one in more}
     made.held = linker, tracker
     return made
 

@@ -43,7 +43,7 @@ def check(models: Sequence[Model], target: str, folder: Path) -> None:
     chosen = target_named(target)
     given = [[_zeroed(one) for one in arrays] if chosen.isa.flushes else arrays for _, arrays in models]
     works = [
-        Work(compile_model(model, chosen, f"model_{number}"), arrays)
+        Work(compile_model(model, chosen, f"model_{number}", threads=2), arrays)
         for number, ((model, _), arrays) in enumerate(zip(models, given, strict=True))
     ]
     for (model, _), arrays, found in zip(models, given, run_emulated(works, target, folder), strict=True):

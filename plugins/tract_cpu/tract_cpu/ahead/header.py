@@ -25,7 +25,8 @@ _TYPES: Final = {
 _KEYWORDS: Final = frozenset(
     """
     auto break case char const continue default do double else enum extern float for goto if inline int long register
-    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while memory share pool
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while memory
+    share pool
     """.split()  # noqa: SIM905 (a line each is longer than what it says)
 )
 
@@ -74,11 +75,12 @@ def _shared(found: CompiledModel, parameters: Sequence[str]) -> Iterator[str]:
     """What there is for several threads."""
     name = found.name
     yield ""
-    yield f"/* The same with threads of the caller. Of each step that is cut into parts, at most {found.threads}, share gets"
-    yield "   pool, as it was given, and has part(work, number) called once for every number from 0 to before parts, on"
-    yield "   whatever threads, this one among them; it returns when all of them are done. Without share (NULL), this"
-    yield "   thread does all. Whatever does them, the outputs are the same bits. */"
-    yield f"typedef void (*{name}_share)(void *pool, int32_t parts, void (*part)(void *work, int32_t number), void *work);"
+    yield "/* The same with threads of the caller. For each step that is cut into parts, share is called: it has"
+    yield "   part(work, number) called once for every number from 0 to before parts, on whatever threads, this one among"
+    yield f"   them, and returns when all of these calls have. There are at most {found.threads} parts. pool is what"
+    yield "   share gets first. Without share (NULL), this thread does all. The outputs are the same bits in any case. */"
+    part = "void (*part)(void *work, int32_t number), void *work"
+    yield f"typedef void (*{name}_share)(void *pool, int32_t parts, {part});"
     declared = "".join(_declared(found, parameters))
     yield f"int32_t {name}_run_shared(void *memory, {name}_share share, void *pool{declared});"
 

@@ -143,9 +143,7 @@ def _memory(layout: ArgumentLayout, bound: Bound, kept: int, threads: int) -> Ru
     words = (layout.passed_count, _STATUS_WORDS, LINE_WORDS, len(bound.arguments))
     each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
     work = WORD * LINE_WORDS if threads > 1 else 0
-    return RunMemory(
-        *_apart([kept, *(WORD * count for count in words), each * threads, bound.slots[-1], work]), each
-    )
+    return RunMemory(*_apart([kept, *(WORD * count for count in words), each * threads, bound.slots[-1], work]), each)
 
 
 def _tables(

@@ -61,8 +61,8 @@ def compile_model(
 
     ``name``: with which the functions of the object begin. ``apart``: whether its constants lie apart from the code
     (`tract_cpu.ahead.glue`). ``threads``: how many of the caller's may do a run (`tract_cpu.ahead.sharing`), which
-    changes no result. Raises InputError where ``name`` is no name in C, or there are no such threads; Unsupported, naming them, where sizes
-    are open, or nodes have no native code; and where the target has too few addresses.
+    changes no result. Raises InputError where ``name`` is no name in C, or there are no such threads; Unsupported,
+    naming them, where sizes are open, or nodes have no native code; and where the target has too few addresses.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise InputError(f"{name!r} is no name in C", hint="letters, digits and underscores, no digit first: --name")
