@@ -48,7 +48,7 @@ def choosing(shape: str = "A,B,f32") -> TypedModel:
 @pytest.mark.parametrize("condition", [True, False])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_branch_that_is_chosen_gives_the_outputs(shape, condition, threads, monkeypatch) -> None:
-    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
     x, y = numbers(*shape), numbers(*shape) * 2
     wanted = [x + y + x, x + x] if condition else [x - y, x * y]
     for model in (choosing(), choosing(f"{shape[0]},{shape[1]},f32")):
@@ -107,8 +107,8 @@ def looping() -> TypedModel:
 @pytest.mark.parametrize("condition", [True, False])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_branches_in_loops_in_branches(length, condition, threads, monkeypatch) -> None:
-    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
-    monkeypatch.setattr("tract_cpu.execution.WORK_TO_SHARE", 0 if threads == 2 else 1 << 20)
+    monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_TO_SHARE", 0 if threads == 2 else 1 << 20)
     inputs = [np.array(condition), numbers(length, 1), np.full((1, 1), 0.1, "f4")]
     wanted = TypedSimplePlan(looping()).run(inputs)
     compiled = plan(looping(), threads)

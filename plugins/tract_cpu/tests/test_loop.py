@@ -83,8 +83,8 @@ def test_a_loop_goes_round_as_long_as_its_condition_holds(size, limit, begin) ->
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("limit", [0, 1, 6])
 def test_a_known_number_of_iterations_collects(limit, threads, monkeypatch) -> None:
-    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
-    monkeypatch.setattr("tract_cpu.execution.WORK_TO_SHARE", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_TO_SHARE", 0)
     a, b = numbers(1, 5), numbers(1, 5)
     model = growing(until=None, known=limit)
     given = [np.array(99), np.array(False), a, b]

@@ -152,7 +152,7 @@ def found_twice() -> TypedModel:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_sizes_may_come_up_several_times(threads, monkeypatch) -> None:
-    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
     model = found_twice()
     plan, wanted = CpuPlan(model, BEST, threads), TypedSimplePlan(model)
     assert [placement.ops for placement in plan.explain().placements if placement.how == "numpy"] == [("NonZero",)] * 2

@@ -101,13 +101,13 @@ def test_a_recurrent_network_on_every_instruction_set(isa, sizes) -> None:
 def sharing(request, monkeypatch) -> bool:
     """Whether other threads take part in loops, however small they are."""
     if request.param:
-        monkeypatch.setattr("tract_cpu.execution.WORK_TO_SHARE", 0)
+        monkeypatch.setattr("tract_cpu.binding.WORK_TO_SHARE", 0)
     return request.param
 
 
 @pytest.mark.parametrize("sizes", [(0, 60, 60, 60), (1, 60, 60, 60), (40, 60, 60, 60)])
 def test_results_are_the_same_to_the_bit_for_any_number_of_threads(sizes, sharing, monkeypatch) -> None:
-    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
     inputs = network_inputs(*sizes)
     alone = plan(network()).spawn().run(inputs)
     for threads in (2, 3):
@@ -120,7 +120,7 @@ def test_results_are_the_same_to_the_bit_for_any_number_of_threads(sizes, sharin
 @pytest.mark.parametrize("sizes", [(0, 3, 2), (3, 0, 2), (1, 1, 1), (4, 5, 3), (2, 7, 1)])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_loops_in_loops(sizes, threads, sharing, monkeypatch) -> None:
-    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
     outer, (x, s, w) = body({"x": "1,U,N,f32", "s": "1,N,f32", "w": "1,1,f32"})
     rows = wire_one(outer, "rows", RmAxis(0), x)
     shifted, last, _ = outer.wire_node("inner", sums(0, 2, reset_every_turn=True), [rows, s, w])
@@ -257,7 +257,7 @@ def test_what_a_body_refuses_does_no_harm_where_it_is_skipped() -> None:
 @pytest.mark.parametrize("places", [[5, 1], [1, 2, 9, 0], [0, 1, 2, -5]])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_a_body_refuses_is_refused_as_by_the_reference(places, threads, sharing, monkeypatch) -> None:
-    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
     model = picking()
     state, reference = plan(model, threads).spawn(), TypedSimplePlan(model).spawn()
     s, table = np.ones((1, 3), "f4"), numbers(4, 3)
@@ -334,7 +334,7 @@ def rounds_inputs(count: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_long_loop_ends_when_its_time_is_up(threads, sharing, monkeypatch) -> None:
-    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
     now = [0.0]
     monkeypatch.setattr("tract_core.limits.monotonic", lambda: now[0])
 
@@ -351,7 +351,7 @@ def test_a_long_loop_ends_when_its_time_is_up(threads, sharing, monkeypatch) -> 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_loop_that_stops_for_the_clock_goes_on_where_it_was(threads, sharing, monkeypatch) -> None:
-    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
     looks: list[None] = []
     monkeypatch.setattr("tract_cpu.plan.check_run_time", lambda: looks.append(None))
     state = plan(rounds(), threads).spawn()

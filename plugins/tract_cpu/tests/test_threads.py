@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 from tract_cpu.binding import Bound
-from tract_cpu.execution import parts_of
 from tract_cpu.native import pool
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import chosen
@@ -137,7 +136,7 @@ def test_a_run_waits_for_no_helper_that_does_not_come() -> None:
 def test_a_step_has_as_many_parts_as_there_are_threads_and_tasks_where_that_is_worth_it(threads, tasks) -> None:
     def parts(work: int, times: int) -> list[int] | None:
         of_steps = [np.array([one]) for one in (tasks, work, times, work)]
-        found = parts_of(Bound(np.zeros(0), [0], *of_steps, scratch=0, fuel_of_loops=0), threads)
+        found = Bound(np.zeros(0), [0], *of_steps, scratch=0, fuel_of_loops=0).parts(threads)
         return None if found is None else found.tolist()
 
     assert parts(1 << 24, 1) == ([min(tasks, threads)] if tasks > 1 else None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import accumulate
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from tract_llvm.program.storages import Kind, Storage
@@ -25,6 +25,12 @@ from tract_cpu.program.eventual import ENDLESS, Eventual
 if TYPE_CHECKING:
     from tract_core.compile.arena_plan import ArenaPlan
     from tract_core.plugins.keys import Array
+
+WORK_FOR_THREADS: Final = 1 << 20
+"""How much work others have to take off a run so that they are woken: that takes as long as so many products."""
+
+WORK_TO_SHARE: Final = 1 << 14
+"""The same for one step, which is offered to those that are awake already."""
 
 
 @frozen
@@ -45,6 +51,14 @@ class Bound:
     fuel: Array
     scratch: int
     fuel_of_loops: int
+
+    def parts(self, threads: int) -> Array | None:
+        """In how many parts each step is shared: 1 where that takes longer; ``None`` where nobody is worth waking."""
+        gain = self.work - self.work // threads - WORK_TO_SHARE
+        shared = (gain >= 0) & (self.tasks > 1)
+        if threads == 1 or not shared.any() or (gain * self.times)[shared].sum() < WORK_FOR_THREADS:
+            return None
+        return np.where(shared, np.minimum(self.tasks, threads), 1)
 
 
 Places: TypeAlias = "tuple[Array, Array]"

@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from tract_cpu.binding import ArgumentLayout, Bound, Section
     from tract_cpu.native.sharing import Sharing
 
-WORK_FOR_THREADS: Final = 1 << 20
-"""How much work others have to take off a run so that they are woken: that takes as long as so many products."""
-
-WORK_TO_SHARE: Final = 1 << 14
-"""The same for one step, which is offered to those that are awake already."""
-
 WORK_FOR_OTHERS: Final = 1 << 17
 """From how much work on a run lets other threads run Python meanwhile: below it, it is over in some microseconds."""
 
@@ -131,7 +125,7 @@ class Execution:
         self.seen: dict[OutletId, Array] = {}
         fuel = float((bound.fuel * bound.times).sum()) + bound.fuel_of_loops
         self.is_short, self.never_stops = fuel < WORK_FOR_OTHERS, fuel < FULL
-        parts = parts_of(bound, threads)
+        parts = bound.parts(threads)
         self.threads = 1 if parts is None else threads
         self._scratch_of_each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
         self.bytes = bound.slots[-1] + self._scratch_of_each * self.threads
@@ -221,12 +215,3 @@ def _pieces(fuel: Array, tasks: Array, parts: Any) -> tuple[Array, Array]:
     count = np.clip(fuel // (FULL // 4 * parts), 1, np.maximum(-(-tasks // parts), 1))
     each = np.ceil(np.maximum(tasks, 1) / (count * parts)) * parts
     return each.astype(np.int64), np.minimum(fuel / count, MAX_SIZE / 2).astype(np.int64)
-
-
-def parts_of(bound: Bound, threads: int) -> Array | None:
-    """In how many parts each step is shared: 1 where that takes longer; ``None`` where nobody is worth waking."""
-    gain = bound.work - bound.work // threads - WORK_TO_SHARE
-    shared = (gain >= 0) & (bound.tasks > 1)
-    if threads == 1 or not shared.any() or (gain * bound.times)[shared].sum() < WORK_FOR_THREADS:
-        return None
-    return np.where(shared, np.minimum(bound.tasks, threads), 1)

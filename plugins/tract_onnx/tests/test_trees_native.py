@@ -138,7 +138,7 @@ def test_rows_that_lie_side_by_side() -> None:
 
 
 def test_threads_change_nothing(monkeypatch) -> None:
-    monkeypatch.setattr("tract_cpu.execution.WORK_FOR_THREADS", 0)
+    monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
     x = features(1000)
     model = model_of(TreeEnsemble(forest(3, 20), 3, Aggregate.SUM), x)
     one, two = (CpuPlan(model, chosen(""), threads).spawn().run([x])[0] for threads in (1, 2))

@@ -76,9 +76,9 @@ def _shared(found: CompiledModel, parameters: Sequence[str]) -> Iterator[str]:
     name = found.name
     yield ""
     yield "/* The same with threads of the caller. For each step that is cut into parts, share is called: it has"
-    yield "   part(work, number) called once for every number from 0 to before parts, on whatever threads, this one among"
-    yield f"   them, and returns when all of these calls have. There are at most {found.threads} parts. pool is what"
-    yield "   share gets first. Without share (NULL), this thread does all. The outputs are the same bits in any case. */"
+    yield "   part(work, number) called once for every number from 0 to before parts, on whatever threads, this one"
+    yield f"   among them, and returns when all of these calls have. There are at most {found.threads} parts. pool is"
+    yield "   what share gets first. Without share (NULL), this thread does all. Outputs are the same bits always. */"
     part = "void (*part)(void *work, int32_t number), void *work"
     yield f"typedef void (*{name}_share)(void *pool, int32_t parts, {part});"
     declared = "".join(_declared(found, parameters))

@@ -19,7 +19,6 @@ from tract_core.plugins.keys import Array
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.binding import ArgumentLayout, Bound
 from tract_cpu.compile import Planned
-from tract_cpu.execution import parts_of
 from tract_cpu.lay_arguments import argument_layout
 from tract_cpu.native.executor import LINE_WORDS
 from tract_cpu.program.program import HostStep, ReadStep
@@ -120,7 +119,7 @@ def laid(planned: Planned, threads: int = 1) -> Laid:
     kept = list(_apart(sizes))
     memory = _memory(layout, bound, kept[-1], threads)
     places = dict(zip(constants, offsets, strict=False))
-    shared = parts_of(bound, threads)
+    shared = bound.parts(threads)
     parts = (1,) * len(bound.tasks) if shared is None else tuple(shared.tolist())
     tables = _tables(layout, bound, places, list(_starts(planned, layout, kept)), parts)
     return Laid(layout, memory, tables, tuple(constants.values()), tuple(offsets))
@@ -143,7 +142,8 @@ def _memory(layout: ArgumentLayout, bound: Bound, kept: int, threads: int) -> Ru
     words = (layout.passed_count, _STATUS_WORDS, LINE_WORDS, len(bound.arguments))
     each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
     work = WORD * LINE_WORDS if threads > 1 else 0
-    return RunMemory(*_apart([kept, *(WORD * count for count in words), each * threads, bound.slots[-1], work]), each)
+    sizes = [kept, *(WORD * count for count in words), each * threads, bound.slots[-1], work]
+    return RunMemory(*_apart(sizes), each=each)
 
 
 def _tables(
