@@ -53,7 +53,7 @@ def measured(runs: tuple[Run, Run], seconds: float) -> tuple[float, float, float
 
 
 def _mean(run: Run, count: int) -> float:
-    """Seconds that a run takes, of as many; one before, for what others have put out of caches and threads."""
+    """Mean seconds of so many runs, after one that does not count: the other engine has put things out of caches."""
     wait_until_idle()
     run()
     begin = perf_counter()

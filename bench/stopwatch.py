@@ -18,10 +18,9 @@ def seconds(run: Callable[[], object], at_least: float) -> float:
 def wait_until_idle(pause: float = 0.01, most: float = 0.2) -> None:
     """Wait until no other thread of this process computes, looking each ``pause`` seconds, ``most`` of them at most.
 
-    Shorter pauses would miss threads whose time the system adds up a few milliseconds later.
-
     Threads of an engine wait for more work after a run, without giving their processor to anybody: those of ONNX
-    Runtime for 20 to 40 ms. Whatever ran meanwhile on as many threads would share processors with them.
+    Runtime for 20 to 40 ms. Whatever ran meanwhile on as many threads would share processors with them. Shorter pauses
+    would miss them: the system adds up the time of a thread every few milliseconds.
     """
     end = time.perf_counter() + most
     while time.perf_counter() < end:

@@ -23,18 +23,18 @@ sys.path.insert(0, str(Path(__file__).parent))
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
 
 
-_measured = cache(Meter.ceilings)
-_METERS: dict[tuple[Isa, float], Meter] = {}
+_MEASURES = Meter.ceilings
+
+
+@cache
+def _measured(isa: Isa, seconds: float, threads: int) -> Ceilings:
+    return _MEASURES(Meter(isa, seconds), threads)
 
 
 @pytest.fixture(autouse=True)
 def _the_machine_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each ``--profile`` asks twice what the machine can do at most, which takes a second of both cores."""
-
-    def ceilings(meter: Meter, threads: int) -> Ceilings:
-        return _measured(_METERS.setdefault((meter.isa, meter.seconds), meter), threads)
-
-    monkeypatch.setattr(Meter, "ceilings", ceilings)
+    monkeypatch.setattr(Meter, "ceilings", lambda meter, threads: _measured(meter.isa, meter.seconds, threads))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -78,14 +79,15 @@ def products_of(models: Sequence[TypedModel], isa: Isa) -> Iterator[MatMulPlan |
         yield from found
 
 
-def innermost(text: str, instruction: str, sums: int = 1) -> list[str]:
-    """The instructions of the block that has most of these, of those that have some for each of so many sums.
+def of_whole_tiles(plan: MatMulPlan | ConvPlan) -> MatMulPlan | ConvPlan:
+    """Without smaller tiles, for what whole ones leave over: these may have several steps written out."""
+    return replace(plan, rests=()) if isinstance(plan, MatMulPlan) else replace(plan, rest=())
 
-    Smaller tiles, which compute what whole ones leave over, may have several steps written out.
-    """
-    blocks = [block.splitlines() for block in re.split(r"^\.L\w+:.*$", text, flags=re.MULTILINE)]
-    whole = [block for block in blocks if counted(block, instruction) % sums == 0]
-    return max(whole, key=lambda block: counted(block, instruction))
+
+def innermost(text: str, instruction: str) -> list[str]:
+    """The instructions of the block that has most of these."""
+    blocks = re.split(r"^\.L\w+:.*$", text, flags=re.MULTILINE)
+    return max(blocks, key=lambda block: counted(block.splitlines(), instruction)).splitlines()
 
 
 def counted(lines: Sequence[str], instruction: str) -> int:
@@ -108,9 +110,10 @@ def test_every_sum_of_a_tile_is_one_instruction_in_each_step(name, left, right, 
     """In squares, one for two sums in two steps; of columns or rows that come alone, as of those that have a pair."""
     for plan in products_of([product(left, right), convolved(left, right)], NAMED[name]):
         instruction = SQUARES[dot] if name in IN_SQUARES else dot
-        inner = innermost(written(plan, NAMED[name]), instruction, sums_of(plan))
+        inner = innermost(written(of_whole_tiles(plan), NAMED[name]), instruction)
         count = counted(inner, instruction)
         assert count >= sums_of(plan)
+        assert count % sums_of(plan) == 0
         assert is_only(instruction, inner)
 
 
@@ -141,7 +144,8 @@ def test_every_sum_of_floats_is_one_instruction_in_each_step(name) -> None:
     model.set_outputs([*outputs, *model.wire_node("conv", conv, [data, weights, bias])])
     for plan in products_of([model], isa):
         either = "fml?a[d]?"  # SVE has one that puts the sum where a factor was
-        inner = innermost(written(plan, isa), either, sums_of(plan))
+        inner = innermost(written(of_whole_tiles(plan), isa), either)
         count = counted(inner, either)
         assert count >= sums_of(plan)
+        assert count % sums_of(plan) == 0
         assert is_only(either, inner)

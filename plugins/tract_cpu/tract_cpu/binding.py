@@ -52,6 +52,11 @@ class Bound:
     scratch: int
     fuel_of_loops: int
 
+    @property
+    def scratch_apart(self) -> int:
+        """Bytes from the scratch memory of one thread to that of the next one."""
+        return -(-self.scratch // ALIGNMENT) * ALIGNMENT
+
     def parts(self, threads: int) -> Array | None:
         """In how many parts each step is shared: 1 where that takes longer; ``None`` where nobody is worth waking."""
         gain = self.work - self.work // threads - WORK_TO_SHARE

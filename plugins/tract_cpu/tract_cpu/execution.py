@@ -11,7 +11,7 @@ import numpy as np
 from tract_core.dims import Dim, evaluate
 from tract_core.limits import MAX_SIZE
 from tract_core.runtime.held import owner_of
-from tract_cpu.aligned import ALIGNMENT, aligned
+from tract_cpu.aligned import aligned
 from tract_cpu.native.executor import FRAME, FULL, LINE_WORDS, OVER, STEP, STOPPED
 from tract_cpu.native.objects import address_of
 from tract_cpu.native.repeat import Repeat, look_closer
@@ -127,8 +127,7 @@ class Execution:
         self.is_short, self.never_stops = fuel < WORK_FOR_OTHERS, fuel < FULL
         parts = bound.parts(threads)
         self.threads = 1 if parts is None else threads
-        self._scratch_of_each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
-        self.bytes = bound.slots[-1] + self._scratch_of_each * self.threads
+        self.bytes = bound.slots[-1] + bound.scratch_apart * self.threads
         self.bytes += sum(prod(shape) * dtype.itemsize for shape, dtype in self.filled)
         check_room(self.bytes)
         self.arena = Arena(layout.arena.stages) if before is None else before.arena
@@ -148,7 +147,7 @@ class Execution:
         self, layout: ArgumentLayout, section: Section, bound: Bound, kernels: Sequence[int], parts: Any
     ) -> None:
         """Make the tables. ``kernels``: those of this stage."""
-        before, arguments, each = self.before, bound.arguments, self._scratch_of_each
+        before, arguments, each = self.before, bound.arguments, bound.scratch_apart
         self._scratch = aligned(np.empty, [each * self.threads], np.uint8)
         arguments[section.in_arena[0]] += self.arena.begins[section.in_arena[1]]
         begin = address_of(arguments)
@@ -207,7 +206,7 @@ class Execution:
         return self._status[1]
 
 
-def _pieces(fuel: Array, tasks: Array, parts: Any) -> tuple[Array, Array]:
+def _pieces(fuel: Array, tasks: Array, parts: Array | int) -> tuple[Array, Array]:
     """How many tasks of each step are done between two looks at the fuel, and how much of that they take.
 
     As many for each of the ``parts`` that threads share, whose looks are as far apart as that of one thread.

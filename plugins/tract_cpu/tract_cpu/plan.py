@@ -29,7 +29,7 @@ from tract_cpu.execution import Execution
 from tract_cpu.native.executor import executor, helper
 from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.pool import pool
-from tract_cpu.native.repeat import Repeat, give_back, is_taken, look_closer, repeat_of
+from tract_cpu.native.repeat import Repeat, give_back, look_closer, repeat_of, take
 from tract_cpu.native.sharing import ALWAYS, Sharing
 from tract_cpu.native_state import NativeState
 from tract_cpu.target import USUAL, Rounding, Target
@@ -287,7 +287,7 @@ class CpuPlan:
             return self._idle.pop()
         except IndexError:
             last = self._repeated
-            if last is None or not self._is_large(last) or not is_taken(last.repeat):
+            if last is None or not self._is_large(last) or not take(last.repeat):
                 return None
             self.repeat, self._repeated = look_closer, None
             return last

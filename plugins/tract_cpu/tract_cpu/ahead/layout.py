@@ -140,7 +140,7 @@ def _bytes(shape: Sequence[Any], element: Any) -> int:
 
 def _memory(layout: ArgumentLayout, bound: Bound, kept: int, threads: int) -> RunMemory:
     words = (layout.passed_count, _STATUS_WORDS, LINE_WORDS, len(bound.arguments))
-    each = -(-bound.scratch // ALIGNMENT) * ALIGNMENT
+    each = bound.scratch_apart
     work = WORD * LINE_WORDS if threads > 1 else 0
     sizes = [kept, *(WORD * count for count in words), each * threads, bound.slots[-1], work]
     return RunMemory(*_apart(sizes), each=each)

@@ -60,7 +60,7 @@ class MatMulPlan:
     the neighbours of a left group lie beside each other in memory, as they are multiplied. ``rolled``: whether the
     expression is so long that it is there once, for all rows of a tile in turn. ``masks``: whether whole vectors are
     written like parts of them, as that costs the same. ``fetches``: whether the panel behind is brought near meanwhile;
-    ``asks_ahead``: whether that is done for what lies a page further on, as one tile alone reads a panel.
+    ``asks_ahead``: whether a panel, which one tile alone reads then, is asked for a page ahead.
     ``pieces``: whether the inner axis is cut into pieces. ``stays``: of each further operand, whether it lies along the
     columns and is the same for all rows, so that a rolled expression reads it once per tile; empty where none is.
     """

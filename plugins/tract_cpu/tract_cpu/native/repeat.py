@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Repeat: TypeAlias = "Callable[..., list[Array] | None]"
 """Takes what a caller gave as inputs, and as arrays to fill, if he gave any.
 
-Gives the outputs, or ``None``, with nothing done, where that takes a closer look. Without arguments, see `is_taken`.
+Gives the outputs, or ``None``, with nothing done, where that takes a closer look. Without arguments, see `take`.
 """
 
 
@@ -30,19 +30,19 @@ def look_closer(inputs: Any = None, out: Any = None) -> None:
     """A `Repeat` that nothing is known of."""
 
 
-def is_taken(repeat: Repeat) -> bool:
-    """Whether the memory of such turns is the caller's from now on, as none of them is under way: none begins any more.
+def take(repeat: Repeat) -> bool:
+    """Take the memory of such turns, if none of them is under way, and say whether it was taken.
 
-    Threads that hold on to the function may still call it, and get ``None`` until `give_back`.
+    None begins until `give_back`: threads that hold on to the function may still call it, and get ``None``.
     """
     return repeat() is not None
 
 
 def give_back(repeat: Repeat) -> None:
-    """Who has taken the memory of such turns does not use it any more."""
+    """Let such turns begin again, whose memory was taken."""
     if repeat is not look_closer:
-        table: Any = repeat
-        table.__self__[TABLE.index("busy")] = 0
+        function: Any = repeat
+        function.__self__[TABLE.index("busy")] = 0
 
 
 TABLE: Final = (

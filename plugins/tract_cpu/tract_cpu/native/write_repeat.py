@@ -33,8 +33,7 @@ def write_repeat(module: Any, name: str, isa: Isa) -> None:
     """``name(table, arguments, count)`` gives a list of arrays, or ``None``: all objects of Python.
 
     The arguments are the inputs, and the arrays to fill, if there are any: ``None``, or none, where it makes new ones.
-    Without any, it gives an empty list, and from then on takes no turn for under way but that of who asked; ``None``
-    where one is.
+    Without any, it gives an empty list where no turn is under way, and none begins any more; ``None`` where one is.
     """
     f = Function(module, name, isa, [INDEX, INDEX, INDEX], INDEX)
     turn = _Turn(f, f.at(f.at(f.argument(0) + DATA)[0]))
