@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from tract_ray.settings import ModelRecipe
 
 import tract_core as tract
 from tract_core.errors import InputError, MissingFile, ModelError, PluginError
-from tract_core.prepared.environment import CHECKS
+from tract_core.prepared.environment import CHECKS, COARSE
 from tract_core.trusted_files import Distrusted
 
 
@@ -248,6 +249,12 @@ def test_the_share_of_a_worker_is_what_a_run_may_use(models, monkeypatch: pytest
     assert options == [{"threads": 3}, {"threads": 2}, {}, {}]
 
 
+def wait_until_settled(path: Path) -> None:
+    """Of a file that was written just now nothing is kept: it may change once more without its time telling it."""
+    while os.stat(path).st_ctime > time.time() - COARSE:
+        time.sleep(0.1)
+
+
 def test_who_warms_a_cache_saves_others_the_work(models, tmp_path: Path) -> None:
     """Kernels and the plan are kept by the first process; the second compiles nothing and reads no model."""
     code = (
@@ -256,6 +263,7 @@ def test_who_warms_a_cache_saves_others_the_work(models, tmp_path: Path) -> None
     )
     usual = {name: value for name, value in os.environ.items() if name not in CHECKS}  # with which nothing is kept
     variables = usual | {"TRACT_CACHE": str(tmp_path / "cache")}
+    wait_until_settled(Path(models["dense"]))
     found = [
         subprocess.run(
             [sys.executable, "-c", code, models["dense"]],
