@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ _PROGRAM: Final = """\
 struct model {
   void (*start)(void *memory);
   int32_t (*run)(void *memory, void **arrays);
-  size_t memory;
+  int64_t (*memory)(void);
   int inputs, arrays;
   size_t sizes[@MOST@];
 };
@@ -36,7 +37,7 @@ static int work(void) {
   if (!given || !found) return 2;
   for (size_t number = 0; number < sizeof models / sizeof *models; number++) {
     const struct model *model = &models[number];
-    void *memory = room(model->memory), *arrays[@MOST@];
+    void *memory = room((size_t)model->memory()), *arrays[@MOST@];
     for (int i = 0; i < model->arrays; i++) {
       arrays[i] = room(model->sizes[i]);
       if (i < model->inputs && fread(arrays[i], 1, model->sizes[i], given) != model->sizes[i]) return 3;
@@ -62,10 +63,15 @@ int main(void) { return work(); }
 
 
 class Work(NamedTuple):
-    """A model whose functions begin with a name of its own, and what it is given."""
+    """A model whose functions begin with a name of its own, and what it is given. ``sizes``: the open ones."""
 
     found: CompiledModel
     given: Sequence[np.ndarray]
+    sizes: Mapping[str, int] = MappingProxyType({})
+
+    def values(self) -> list[str]:
+        """Of open sizes, in C."""
+        return [str(self.sizes[name]) for name in self.found.sizes]
 
 
 def build(
@@ -85,7 +91,7 @@ def build(
     for work in works:
         (folder / f"{work.found.name}.h").write_text(header_text(work.found))
         (folder / f"{work.found.name}{ending}").write_bytes(work.found.code)
-    (folder / "main.c").write_text(_program([work.found for work in works]) + main)
+    (folder / "main.c").write_text(_program(works) + main)
     objects = [f"{work.found.name}{ending}" for work in works]
     subprocess.run([*compiler, *_STRICT, "main.c", *objects, "-o", "main.exe"], cwd=folder, env=settings, check=True)
     (folder / "given.bin").write_bytes(
@@ -97,7 +103,7 @@ def given_by(works: Sequence[Work], folder: Path) -> list[list[np.ndarray]]:
     """What each model gave, as the program has written it."""
     content, place, found = (folder / "found.bin").read_bytes(), 0, list[list[np.ndarray]]()
     for work in works:
-        outputs = outputs_of(work.found)
+        outputs = outputs_of(work.found, work.sizes)
         for one in outputs:
             one.reshape(-1).view(np.uint8)[:] = np.frombuffer(content, np.uint8, one.nbytes, place)
             place += one.nbytes
@@ -106,19 +112,19 @@ def given_by(works: Sequence[Work], folder: Path) -> list[list[np.ndarray]]:
     return found
 
 
-def _program(models: Sequence[CompiledModel]) -> str:
-    rows, runs = list[str](), list[str]()
-    for model in models:
-        sizes = [one.nbytes for one in outputs_of(model, everything=True)]
-        arrays = ", ".join(f"arrays[{number}]" for number in range(len(sizes)))
+def _program(works: Sequence[Work]) -> str:
+    rows, runs, models = list[str](), list[str](), [work.found for work in works]
+    for work in works:
+        name, values = work.found.name, work.values()
+        sizes = [one.nbytes for one in outputs_of(work.found, work.sizes, everything=True)]
+        passed = ", ".join(["memory", *values, *(f"arrays[{number}]" for number in range(len(sizes)))])
+        memory = f"{name}_memory({', '.join(values)})" if values else f"{name.upper()}_MEMORY"
         runs.append(
-            f"static int32_t run_{model.name}(void *memory, void **arrays) {{\n"
-            f"  return {model.name}_run(memory, {arrays});\n}}\n"
+            f"static int32_t run_{name}(void *memory, void **arrays) {{\n  return {name}_run({passed});\n}}\n"
+            f"static int64_t memory_{name}(void) {{\n  return {memory};\n}}\n"
         )
-        upper, counts = model.name.upper(), f"{model.inputs}, {len(sizes)}"
-        rows.append(
-            f"  {{{model.name}_start, run_{model.name}, {upper}_MEMORY, {counts}, {{{', '.join(map(str, sizes))}}}}},\n"
-        )
+        counts, told = f"{work.found.inputs}, {len(sizes)}", ", ".join(map(str, sizes))
+        rows.append(f"  {{{name}_start, run_{name}, memory_{name}, {counts}, {{{told}}}}},\n")
     filled = {
         "INCLUDED": "".join(f'#include "{model.name}.h"\n' for model in models),
         "MOST": str(max(len(model.arrays) for model in models)),

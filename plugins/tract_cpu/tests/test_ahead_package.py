@@ -75,6 +75,59 @@ print(json.dumps([found[0][0].tolist(), ours, len(sys.modules) - before]))
 
 
 @needs_compiler
+def test_a_package_whose_sizes_are_open(tmp_path: Path) -> None:
+    """Arrays tell them: there and back, as memory grows and stays."""
+    wheel = compiled(tmp_path, DIGITS)
+    script = """
+import my
+x = np.random.default_rng(0).normal(size=(70, 1, 8, 8)).astype("f4")
+model = my.Model()
+found = [model(x[:count])[0].tolist() for count in (3, 0, 70, 1)]
+told = []
+for wrong in ([x[0]], [x[:, :, :7]], [x[:, :1, :, :1]]):
+    try:
+        model.run(wrong)
+    except ValueError as error:
+        told.append(str(error))
+print(json.dumps([my.INPUTS["image"][0], found, my.run([x[:3]])[0].tolist() == found[0], told]))
+"""
+    shape, found, same, told = ran(wheel, script)
+    assert shape == ["B", 1, 8, 8]
+    assert same
+    x = np.random.default_rng(0).normal(size=(70, 1, 8, 8)).astype("f4")
+    model = tract.onnx().load(DIGITS).into_model().into_runnable("cpu", threads=1)
+    for count, one in zip((3, 0, 70, 1), found, strict=True):
+        (wanted,) = model.run([x[:count]])
+        np.testing.assert_array_equal(np.array(one, np.float32).reshape(wanted.shape), wanted.numpy())
+    assert told == [
+        "input 'image' has shape (1, 8, 8), the model takes (B, 1, 8, 8)",
+        "input 'image' has shape (70, 1, 7, 8), the model takes (70, 1, 8, 8)",
+        "input 'image' has shape (70, 1, 8, 1), the model takes (70, 1, 8, 8)",
+    ]
+
+
+@needs_compiler
+def test_inputs_that_tell_a_size_each_and_do_not_agree(tmp_path: Path) -> None:
+    given = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("a", ["N"]), ("b", ["M"]))
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    model = saved(tmp_path, [helper.make_node("Add", ["a", "b"], ["y"])], given, [output], {})
+    script = """
+import my
+a = np.arange(4, dtype="f4")
+found = [my.run([a, a])[0].tolist(), my.run([a[1:2], a])[0].tolist()]
+try:
+    my.run([a, a[:3]])
+except ValueError as error:
+    print(json.dumps([*found, str(error), my.run([a, a[:1]])[0].tolist()]))
+"""
+    same, stretched, told, other = ran(compiled(tmp_path, model), script)
+    assert (same, stretched, other) == ([0, 2, 4, 6], [1, 2, 3, 4], [0, 1, 2, 3])
+    assert told == "the model takes no inputs of these sizes together: 'a' of shape (4,), 'b' of shape (3,)"
+
+
+@needs_compiler
 def test_what_does_not_fit_is_refused_by_name(tmp_path: Path) -> None:
     wheel = compiled(tmp_path, DIGITS, "--set", "B=1")
     script = """

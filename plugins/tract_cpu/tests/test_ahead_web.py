@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from exact import exact_outputs
 from portable_models import EXAMPLES
 from test_dots import SHORT, values
 from test_tile_conv import conv
-from tract_cpu.ahead.npm import npm_name, npm_package
+from tract_cpu.ahead.npm import npm_name, npm_package, web_files
 from tract_cpu.ahead.object_file import compile_model
 from tract_cpu.ahead.script import script_text
 from tract_cpu.ahead.targets import SIMD128, WASM, target_named
@@ -24,9 +24,11 @@ from tract_cpu.ahead.wasm import module_of
 from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import portable
 
+from tract_core.dims import evaluate
 from tract_core.errors import InputError, Unsupported
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add
 from tract_core.ops.conv import Conv, reference
 from tract_core.ops.elementwise import Square
 from tract_core.ops.gather import Gather
@@ -37,7 +39,7 @@ RUN = """
 import fs from "node:fs";
 import { load, inputs } from "./model.mjs";
 const model = await load();
-const { outputs, turns } = JSON.parse(fs.readFileSync("turns.json"));
+const { outputs, turns, sizes } = JSON.parse(fs.readFileSync("turns.json"));
 for (const [turn, names] of turns.entries()) {
   const given = {};
   for (const [name, file] of Object.entries(names)) {
@@ -45,7 +47,7 @@ for (const [turn, names] of turns.entries()) {
     given[name] = new inputs[name].array(buffer.slice(byteOffset, byteOffset + byteLength));
   }
   try {
-    const gives = model.run(given);
+    const gives = model.run(given, sizes[turn]);
     for (const [number, one] of outputs.map((name) => gives[name]).entries()) {
       fs.writeFileSync(`${turn}.${number}.out`, new Uint8Array(one.buffer, one.byteOffset, one.byteLength));
     }
@@ -56,6 +58,7 @@ for (const [turn, names] of turns.entries()) {
 """
 
 Turn = Sequence[np.ndarray]
+Sizes = Mapping[str, int]
 
 
 RELAXED = "wasm32+relaxed-simd"
@@ -68,10 +71,12 @@ def flags() -> list[str]:
     return [RELAXED_FLAG] if RELAXED_FLAG in said else []
 
 
-def run(model: TypedModel, turns: Sequence[Turn], folder: Path, target: str = WASM) -> list[list[np.ndarray] | str]:
-    """What the module gives in each turn, or the message of its error."""
+def run(
+    model: TypedModel, turns: Sequence[Turn], folder: Path, target: str = WASM, sizes: Sequence[Sizes] = ()
+) -> list[list[np.ndarray] | str]:
+    """What the module gives in each turn, or the message of its error. ``sizes``: of each turn, where they are open."""
     found = compile_model(model, target_named(target), "model")
-    (folder / "model.wasm").write_bytes(module_of(found.code, ["model_start", "model_run"]))
+    (folder / "model.wasm").write_bytes(web_files(found, "model")["model.wasm"])
     (folder / "model.mjs").write_text(script_text(found, "model.wasm"))
     (folder / "run.mjs").write_text(RUN)
     names = list[dict[str, str]]()
@@ -81,26 +86,28 @@ def run(model: TypedModel, turns: Sequence[Turn], folder: Path, target: str = WA
         for number, array in enumerate(arrays):
             (folder / f"{turn}.{number}.in").write_bytes(np.ascontiguousarray(array).tobytes())
     outputs = [name for name, _ in found.arrays[found.inputs :]]
-    (folder / "turns.json").write_text(json.dumps({"outputs": outputs, "turns": names}))
+    (folder / "turns.json").write_text(json.dumps({"outputs": outputs, "turns": names, "sizes": list(sizes)}))
     subprocess.run(["node", *(flags() if target == RELAXED else []), "run.mjs"], cwd=folder, check=True, timeout=120)
-    return [_given(folder, turn, [fact for _, fact in found.arrays[found.inputs :]]) for turn in range(len(turns))]
+    facts = [fact for _, fact in found.arrays[found.inputs :]]
+    given = zip(range(len(turns)), sizes or [{}] * len(turns), strict=True)
+    return [_given(folder, turn, facts, known) for turn, known in given]
 
 
-def _given(folder: Path, turn: int, facts: Sequence[Any]) -> list[np.ndarray] | str:
+def _given(folder: Path, turn: int, facts: Sequence[Any], sizes: Sizes) -> list[np.ndarray] | str:
     error = folder / f"{turn}.error"
     if error.exists():
         return error.read_text()
-    shapes = [([int(size) for size in fact.shape], fact.datum_type.storage.numpy) for fact in facts]
+    shapes = [([evaluate(size, sizes) for size in fact.shape], fact.datum_type.storage.numpy) for fact in facts]
     return [
         np.frombuffer((folder / f"{turn}.{number}.out").read_bytes(), kind).reshape(shape)
         for number, (shape, kind) in enumerate(shapes)
     ]
 
 
-def check(model: TypedModel, turns: Sequence[Turn], folder: Path) -> None:
+def check(model: TypedModel, turns: Sequence[Turn], folder: Path, sizes: Sequence[Sizes] = ()) -> None:
     """The module gives what kernels for its instruction set give, written out for this machine."""
     state = CpuPlan(model, portable(SIMD128)).spawn()
-    for found, given in zip(run(model, turns, folder), turns, strict=True):
+    for found, given in zip(run(model, turns, folder, sizes=sizes), turns, strict=True):
         for one, wanted in zip(found, state.run(list(given)), strict=True):
             assert not isinstance(one, str), found
             is_number = wanted == wanted  # noqa: PLR0124 (bits of what is none differ)
@@ -128,6 +135,27 @@ def test_kinds_of_kernels(name: str, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         check(example.model().substitute(sizes), [example.inputs(sizes)], folder)
+
+
+@pytest.mark.parametrize("name", [*(one for one in KINDS if one != "recurrent"), "convolution of u8 by i8"])
+def test_modules_whose_sizes_are_open(name: str, tmp_path: Path) -> None:
+    """There and back, as memory grows and stays."""
+    example = EXAMPLES[name]
+    sizes = [*example.sizes, *reversed(example.sizes)]
+    check(example.model(), [example.inputs(one) for one in sizes], tmp_path, sizes)
+
+
+def test_sizes_that_cannot_be_are_errors(tmp_path: Path) -> None:
+    model, x = TypedModel(), np.arange(4, dtype="f4")
+    inputs = [model.add_source(name, parse_typed_fact(f"{name},f32", model.symbols)) for name in ("N", "M")]
+    model.set_outputs(model.wire_node("y", Add(), inputs))
+    sizes = [{"N": 4, "M": 3}, {"N": 4}, {"N": 4, "M": 1.5}, {"N": 1 << 40, "M": 1}, {"N": 3, "M": 1}, {"N": 4, "M": 1}]
+    found = run(model, [(x, x[:1])] * len(sizes), tmp_path, sizes=sizes)
+    lacks = "there is no size M, or it is no integer"
+    assert found[:3] == ["sizes cannot be N=4, M=3", lacks, lacks]
+    assert isinstance(found[3], str)
+    assert found[4] == "N has 4 elements, wanted 3, [3]"
+    np.testing.assert_array_equal(found[5][0], x)
 
 
 def test_a_run_that_is_refused_is_an_error_and_the_next_one_is_right(tmp_path: Path) -> None:

@@ -35,6 +35,19 @@ def test_an_object_and_its_header_are_written(folder: Path) -> None:
     assert "int32_t a_net_run(void *memory, const float *x, float *y);" in (folder / "a-net.h").read_text()
 
 
+def test_sizes_that_are_open_are_arguments(folder: Path) -> None:
+    result = tract("compile", "net.o")
+    assert result.exit_code == 0, result.output
+    assert "net_run works in as many bytes as net_memory(B) gives" in result.output
+    assert "int32_t net_run(void *memory, int64_t B, const float *x, float *y);" in (folder / "net.h").read_text()
+    assert json.loads(tract("compile", "net.o", "--json").output)["sizes"] == ["B"]
+    assert "several_run_shared has steps with enough to do" in tract("compile", "several.o", "--threads", "2").output
+    result = tract("compile", "net.wasm")
+    assert result.exit_code == 0, result.output
+    assert '["x"]: { shape: ["B", 3], array: Float32Array }' in (folder / "net.mjs").read_text()
+    assert "run(given: Inputs, sizes: Sizes): Outputs;" in (folder / "net.d.mts").read_text()
+
+
 def test_what_was_written_is_told_as_json(folder: Path) -> None:
     result = tract(
         "--set", "B=1", "compile", "o.obj", "--target", "aarch64-windows", "--name", "n", "--header", "h", "--json"
@@ -54,7 +67,6 @@ def test_a_shared_library_is_linked_where_a_compiler_is(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["compile", "a.o"], "sizes are open: B"),
         (["--set", "B=1", "compile", "a.txt"], "'a.txt' ends in '.txt'"),
         (["--set", "B=1", "compile", "a"], "'a' ends in nothing"),
         (["--set", "B=1", "compile", "a.o", "--target", "z80"], "there is no target 'z80'"),

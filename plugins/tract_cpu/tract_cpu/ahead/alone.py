@@ -9,8 +9,21 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-Arrays = Mapping[str, "tuple[tuple[int, ...], str]"]
-"""The shapes and the types of arrays, in order, by their names."""
+Arrays = Mapping[str, "tuple[tuple[int | str, ...], str]"]
+"""The shapes and the types of arrays, in order, by their names. Open sizes are texts."""
+
+
+class ToldSizes(NamedTuple):
+    """What there is of sizes that inputs tell.
+
+    ``memory(sizes ...)``: how many bytes a run works in, 0 where sizes cannot be these; ``shapes(sizes ..., address)``
+    writes the sizes of all inputs and outputs there, as integers of 64 bits. ``found``: for each size, the number of
+    the input and the axis that tell it, with what it is multiplied by, and what is added then.
+    """
+
+    memory: Callable[..., int]
+    shapes: Callable[..., int]
+    found: tuple[tuple[int, int, int, int], ...]
 
 
 class ObjectFunctions(NamedTuple):
@@ -19,7 +32,8 @@ class ObjectFunctions(NamedTuple):
     ``start(memory)`` makes a piece of memory ready, and ``run(memory, inputs ..., outputs ...)`` runs the model in it,
     and gives 0 where that went well; both take addresses. ``memory``: how many bytes that is; ``alignment``: at a
     multiple of which it begins. ``inputs``, ``outputs``: what is given and what comes back. ``keeps``: whether anything
-    stays from run to run. ``held``: what is there as long as the functions are called.
+    stays from run to run. ``held``: what is there as long as the functions are called. ``sizes``: what there is of open
+    sizes, which come behind the memory of a run.
     """
 
     start: Callable[[int], Any]
@@ -30,6 +44,7 @@ class ObjectFunctions(NamedTuple):
     outputs: Arrays
     keeps: bool
     held: Any = None
+    sizes: ToldSizes | None = None
 
 
 class StandaloneModel:
@@ -37,9 +52,15 @@ class StandaloneModel:
 
     def __init__(self, code: ObjectFunctions) -> None:
         self._code, self._in_use = code, allocate_lock()
-        self._room = np.empty(code.memory + code.alignment, np.uint8)
-        self._place: int = self._room.ctypes.data + -self._room.ctypes.data % code.alignment
-        code.start(self._place)
+        self._sizes: tuple[int, ...] = ()
+        self._shapes: list[tuple[Any, ...]] = [shape for shape, _ in (*code.inputs.values(), *code.outputs.values())]
+        self._begin(code.memory)
+
+    def _begin(self, memory: int) -> None:
+        """Have so many bytes to run in, in which nothing was run yet."""
+        self._room = np.empty(memory + self._code.alignment, np.uint8)
+        self._place: int = self._room.ctypes.data + -self._room.ctypes.data % self._code.alignment
+        self._code.start(self._place)
 
     @property
     def inputs(self) -> Arrays:
@@ -63,11 +84,14 @@ class StandaloneModel:
         while another thread runs the model in the same memory.
         """
         code = self._code
-        given = [self._fitting(value, name) for value, name in zip(self._in_order(inputs), code.inputs, strict=True)]
-        outputs = [np.empty(shape, kind) for shape, kind in code.outputs.values()]
-        addresses = [one.ctypes.data for one in (*given, *outputs)]
+        arrays = [self._array(value, name) for value, name in zip(self._in_order(inputs), code.inputs, strict=True)]
         with self._alone():
-            refused = code.run(self._place, *addresses)
+            if code.sizes is not None:
+                self._take_sizes(arrays, code.sizes)
+            given = list(map(self._fitting, arrays, code.inputs, self._shapes))
+            kinds = (kind for _, kind in code.outputs.values())
+            outputs = [np.empty(shape, kind) for shape, kind in zip(self._shapes[len(given) :], kinds, strict=True)]
+            refused = code.run(self._place, *self._sizes, *(one.ctypes.data for one in (*given, *outputs)))
             if refused:
                 code.start(self._place)
         if refused:
@@ -112,15 +136,44 @@ class StandaloneModel:
             raise self._refusal(ValueError, f"{'; '.join(wrong)}; the inputs are {', '.join(names)}")
         return [inputs[name] for name in names]
 
-    def _fitting(self, value: Any, name: str) -> np.ndarray[Any, Any]:
-        shape, kind = self._code.inputs[name]
+    def _take_sizes(self, arrays: Sequence[np.ndarray[Any, Any]], sizes: ToldSizes) -> None:
+        """Find the open sizes, and have the shapes and the memory for them."""
+        for array, (name, (shape, _)) in zip(arrays, self._code.inputs.items(), strict=True):
+            if array.ndim != len(shape):
+                raise self._misfit(name, array, shape)
+        found = tuple((arrays[number].shape[axis] - rest) // factor for number, axis, factor, rest in sizes.found)
+        if found == self._sizes:
+            return
+        ranks = [len(shape) for shape in self._shapes]
+        ends = np.cumsum(ranks)
+        written = np.zeros(int(ends[-1]), np.int64)
+        memory = sizes.memory(*found)
+        if not memory or sizes.shapes(*found, written.ctypes.data):
+            told = [f"{name!r} of shape {one.shape}" for name, one in zip(self._code.inputs, arrays, strict=True)]
+            raise self._refusal(ValueError, f"the model takes no inputs of these sizes together: {', '.join(told)}")
+        if memory > len(self._room) - self._code.alignment:
+            self._begin(memory)
+        self._sizes = found
+        self._shapes = [tuple(written[end - rank : end].tolist()) for end, rank in zip(ends, ranks, strict=True)]
+
+    def _array(self, value: Any, name: str) -> np.ndarray[Any, Any]:
+        """A value as an array of the type that an input has."""
+        _, kind = self._code.inputs[name]
         array = np.asarray(value)
         if array.dtype != kind:
             problem = f"input {name!r} has elements of type {array.dtype}, the model takes {kind}"
             raise self._refusal(TypeError, problem)
+        return array
+
+    def _fitting(self, array: np.ndarray[Any, Any], name: str, shape: tuple[Any, ...]) -> np.ndarray[Any, Any]:
+        """An array of the shape that an input has, row by row."""
         if array.shape != shape:
-            raise self._refusal(ValueError, f"input {name!r} has shape {array.shape}, the model takes {shape}")
+            raise self._misfit(name, array, shape)
         return np.require(array, requirements=["C", "A"])
+
+    def _misfit(self, name: str, array: np.ndarray[Any, Any], shape: tuple[Any, ...]) -> Exception:
+        told = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
+        return self._refusal(ValueError, f"input {name!r} has shape {array.shape}, the model takes {told}")
 
     def _refusal(self, kind: type[Exception], problem: str) -> Exception:
         """The error of a kind that says so."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tract_core.data import DatumType
-from tract_core.dims import evaluate
 from tract_cpu.ahead.object_file import CompiledModel
 from tract_cpu.aligned import ALIGNMENT
 
@@ -26,7 +25,7 @@ _KEYWORDS: Final = frozenset(
     """
     auto break case char const continue default do double else enum extern float for goto if inline int long register
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while memory
-    share pool
+    share pool shapes
     """.split()  # noqa: SIM905 (a line each is longer than what it says)
 )
 
@@ -34,12 +33,13 @@ _KEYWORDS: Final = frozenset(
 def header_text(found: CompiledModel) -> str:
     """The whole file."""
     name, upper = found.name, found.name.upper()
-    parameters = _parameters([label for label, _ in found.arrays])
+    parameters = _parameters([*found.sizes, *(label for label, _ in found.arrays)])
+    sizes, arrays = parameters[: len(found.sizes)], parameters[len(found.sizes) :]
     lines = [
         f"/* {name}: a model, compiled by tract.",
         "",
         "   One piece of memory is for one run at a time; after start, it may not be moved.",
-        *(f"   {line}" for line in _told(found, parameters)),
+        *(f"   {line}" for line in _told(found, sizes, arrays)),
         "*/",
         f"#ifndef {upper}_H",
         f"#define {upper}_H",
@@ -50,7 +50,7 @@ def header_text(found: CompiledModel) -> str:
         'extern "C" {',
         "#endif",
         "",
-        f"#define {upper}_MEMORY {found.memory} /* bytes that a run works in */",
+        *(_of_sizes(found, sizes) if sizes else _of_memory(found)),
         f"#define {upper}_ALIGNMENT {ALIGNMENT} /* at a multiple of which they begin */",
         "",
         "/* Make memory ready, once before the first run"
@@ -58,9 +58,10 @@ def header_text(found: CompiledModel) -> str:
         f"void {name}_start(void *memory);",
         "",
         "/* Run the model. Gives 0, or 1 where it could not be run, as an index is beyond its axis"
-        + ("; start anew then. */" if found.kept else ". */"),
-        f"int32_t {name}_run(void *memory{''.join(_declared(found, parameters))});",
-        *(_shared(found, parameters) if found.threads > 1 else ()),
+        + ("; start anew then" if found.kept else "")
+        + ("; 2 where sizes cannot be these. */" if sizes else ". */"),
+        f"int32_t {name}_run(void *memory{_declared(found, sizes, arrays)});",
+        *(_shared(found, _declared(found, sizes, arrays)) if found.threads > 1 else ()),
         "",
         "#ifdef __cplusplus",
         "}",
@@ -71,7 +72,26 @@ def header_text(found: CompiledModel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shared(found: CompiledModel, parameters: Sequence[str]) -> Iterator[str]:
+def _of_memory(found: CompiledModel) -> Iterator[str]:
+    yield f"#define {found.name.upper()}_MEMORY {found.memory} /* bytes that a run works in */"
+
+
+def _of_sizes(found: CompiledModel, sizes: Sequence[str]) -> Iterator[str]:
+    """What there is for open sizes."""
+    name, given = found.name, ", ".join(f"int64_t {one}" for one in sizes)
+    rank = sum(len(fact.shape) for _, fact in found.arrays)
+    yield "/* Bytes that a run works in, 0 where sizes cannot be these. More will do, too: one piece of memory is for"
+    yield "   all sizes for which it is large enough. */"
+    yield f"int64_t {name}_memory({given});"
+    yield ""
+    yield "/* Write the sizes of all axes of the inputs, one after the other, then of the outputs. Gives 0, or 2 where"
+    yield "   sizes cannot be these. */"
+    yield f"int32_t {name}_shapes({given}, int64_t *shapes);"
+    yield ""
+    yield f"#define {name.upper()}_AXES {rank} /* how many these are */"
+
+
+def _shared(found: CompiledModel, declared: str) -> Iterator[str]:
     """What there is for several threads."""
     name = found.name
     yield ""
@@ -81,25 +101,32 @@ def _shared(found: CompiledModel, parameters: Sequence[str]) -> Iterator[str]:
     yield "   what share gets first. Without share (NULL), this thread does all. Outputs are the same bits always. */"
     part = "void (*part)(void *work, int32_t number), void *work"
     yield f"typedef void (*{name}_share)(void *pool, int32_t parts, {part});"
-    declared = "".join(_declared(found, parameters))
     yield f"int32_t {name}_run_shared(void *memory, {name}_share share, void *pool{declared});"
 
 
-def _told(found: CompiledModel, parameters: Sequence[str]) -> Iterator[str]:
-    """Each input and output, with its shape and type."""
-    for number, (name, (label, fact)) in enumerate(zip(parameters, found.arrays, strict=True)):
-        shape = ", ".join(str(evaluate(size, {})) for size in fact.shape)
+def _told(found: CompiledModel, sizes: Sequence[str], arrays: Sequence[str]) -> Iterator[str]:
+    """The open sizes; each input and output, with its shape and type."""
+    for name, label in zip(sizes, found.sizes, strict=True):
+        yield f"{name}: a size, which runs are given{_named(name, label)}"
+    for number, (name, (label, fact)) in enumerate(zip(arrays, found.arrays, strict=True)):
         kind = "input" if number < found.inputs else "output"
-        named = "" if name == label else f", {label!r} in the model"
-        yield f"{name}: {kind} [{shape}] {fact.datum_type.storage.short}, row by row{named}".replace("*/", "* /")
+        shape = ", ".join(map(str, fact.shape)).replace("*/", "* /")
+        yield f"{name}: {kind} [{shape}] {fact.datum_type.storage.short}, row by row{_named(name, label)}"
 
 
-def _declared(found: CompiledModel, parameters: Sequence[str]) -> list[str]:
+def _named(name: str, label: str) -> str:
+    return "" if name == label else f", {label!r} in the model".replace("*/", "* /")
+
+
+def _declared(found: CompiledModel, sizes: Sequence[str], arrays: Sequence[str]) -> str:
+    """The parameters of a run behind the first ones."""
     kinds = [_TYPES.get(fact.datum_type.storage, "void") for _, fact in found.arrays]
-    return [
+    given = [f", int64_t {name}" for name in sizes]
+    given += [
         f", {'' if number >= found.inputs else 'const '}{kind} *{name}"
-        for number, (name, kind) in enumerate(zip(parameters, kinds, strict=True))
+        for number, (name, kind) in enumerate(zip(arrays, kinds, strict=True))
     ]
+    return "".join(given)
 
 
 def _parameters(labels: Sequence[str]) -> list[str]:

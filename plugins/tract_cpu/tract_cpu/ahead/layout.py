@@ -1,7 +1,7 @@
 """Where everything is in the memory in which a compiled model runs: one piece, which whoever calls it gives.
 
 It begins with what stays from run to run; then come the tables of addresses, what kernels work with, and the tensors
-in between.
+in between. How many bytes these take, only a run tells where sizes are open (`tract_cpu.ahead.open_sizes`).
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ from typing import Any, Final
 import numpy as np
 from tract_llvm.language.types import numpy_type
 
-from tract_core.dims import evaluate
+from tract_core.dims import evaluate, symbols_of
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
 from tract_core.plugins.keys import Array
+from tract_cpu.ahead.open_sizes import WORD, OpenSizes, open_sizes
 from tract_cpu.aligned import ALIGNMENT
-from tract_cpu.binding import ArgumentLayout, Bound
+from tract_cpu.binding import ArgumentLayout, Bound, Section
 from tract_cpu.compile import Planned
 from tract_cpu.lay_arguments import argument_layout
 from tract_cpu.native.executor import LINE_WORDS
 from tract_cpu.program.program import HostStep, ReadStep
-
-WORD: Final = 8
-"""Bytes of an address, or of a number, in the tables."""
 
 _STATUS_WORDS: Final = 2
 
@@ -33,17 +31,19 @@ _STATUS_WORDS: Final = 2
 class RunMemory:
     """``kept``, ``passed``, ``status``, ``course``, ``arguments``, ``scratch``, ``arena``: where these begin, in bytes.
 
-    ``work``: of what threads are told. ``bytes``: of all of it. ``each``: of the scratch of one thread.
+    ``work``: of what threads are told; ``sizes``: of what is known of open sizes. ``bytes``: of all of it, but for
+    scratch and arena where sizes are open. ``each``: of the scratch of one thread.
     """
 
     kept: int
     passed: int
     status: int
     course: int
+    work: int
+    sizes: int
     arguments: int
     scratch: int
     arena: int
-    work: int
     bytes: int
     each: int = 0
 
@@ -56,7 +56,7 @@ class Tables:
     ``in_arena``, ``in_arguments``, ``in_passed``: the places to which the begin of these is added. ``passed``: places,
     numbers of what is passed, and offsets, that a run fills. ``starts``: what is passed of tensors that stay, from
     where in memory on. ``begins``, ``tasks``, ``parts``: of each step, its first argument, its tasks, and in how many
-    parts threads do these.
+    parts threads do these; ``None`` where sizes tell.
     """
 
     template: tuple[int, ...]
@@ -67,15 +67,15 @@ class Tables:
     passed: tuple[tuple[int, int, int], ...]
     starts: tuple[tuple[int, int], ...]
     begins: tuple[int, ...]
-    tasks: tuple[int, ...]
-    parts: tuple[int, ...]
+    tasks: tuple[int | None, ...]
+    parts: tuple[int | None, ...]
 
 
 @frozen
 class Laid:
     """A program with its memory. ``constants``: those that kernels read, each at its place in ``offsets``, in bytes.
 
-    The last offset is where they end.
+    The last offset is where they end. ``open``: what there is to know of open sizes, if there are any.
     """
 
     layout: ArgumentLayout
@@ -83,26 +83,28 @@ class Laid:
     tables: Tables
     constants: tuple[Array, ...]
     offsets: tuple[int, ...]
+    open: OpenSizes | None = None
 
 
 def refuse_unfit(planned: Planned) -> None:
-    """Raise Unsupported, with the names, where sizes are open or nodes have no native code."""
-    model, program = planned.model, planned.program
-    symbols = sorted(model.given_symbols())
-    if symbols:
-        wanted = " ".join(f"--set {name}=..." for name in symbols)
-        raise Unsupported(f"sizes are open: {', '.join(symbols)}", hint=f"an object has fixed sizes: {wanted}")
-    hosted = [f"node {step.node.name!r}: {step.why}" for step in program.steps if isinstance(step, HostStep)]
-    hosted += [
+    """Raise Unsupported, with the names, where nodes have no native code, or keep what has open sizes."""
+    program = planned.program
+    problems = [f"node {step.node.name!r}: {step.why}" for step in program.steps if isinstance(step, HostStep)]
+    problems += [
         f"node {step.node.name!r}: its sizes are only known in a run"
         for step in program.steps
         if isinstance(step, ReadStep)
     ]
-    hosted += [
+    problems += [
         f"output {number}: it is no tensor of native code" for number, one in enumerate(program.outputs) if one is None
     ]
-    if hosted:
-        raise Unsupported("\n".join(["an object has native code only", *hosted]))
+    if problems:
+        raise Unsupported("\n".join(["an object has native code only", *problems]))
+    kept = [size for one in program.kept for _, shape in one.tensors for size in shape]
+    symbols = sorted(frozenset[str]().union(*map(symbols_of, kept), planned.model.told_symbols()))
+    if symbols:
+        problem = f"what stays from run to run has open sizes: {', '.join(symbols)}"
+        raise Unsupported(problem, hint=f"fix them: {' '.join(f'--set {name}=...' for name in symbols)}")
 
 
 def laid(planned: Planned, threads: int = 1) -> Laid:
@@ -110,18 +112,23 @@ def laid(planned: Planned, threads: int = 1) -> Laid:
     refuse_unfit(planned)
     model, program = planned.model, planned.program
     layout = argument_layout(program, planned.arena, len(model.inputs))
-    bound = layout.bind({})
     (section,) = layout.sections
     read: set[int] = set(section.in_constants[1].tolist())
     constants = {number: program.constants[number] for number in sorted(read)}
     offsets = list(_apart([one.nbytes for one in constants.values()]))
-    sizes = [_bytes(shape, element) for one in program.kept for element, shape in one.tensors]
-    kept = list(_apart(sizes))
-    memory = _memory(layout, bound, kept[-1], threads)
     places = dict(zip(constants, offsets, strict=False))
+    kept = list(_apart([_bytes(shape, element) for one in program.kept for element, shape in one.tensors]))
+    starts = tuple(_starts(planned, layout, kept))
+    if model.given_symbols():
+        sizes = open_sizes(model, section, places)
+        memory = _memory(layout, kept[-1], threads, sizes=sizes.words)
+        tables = _open_tables(layout, starts, threads)
+        return Laid(layout, memory, tables, tuple(constants.values()), tuple(offsets), sizes)
+    bound = layout.bind({})
+    memory = _memory(layout, kept[-1], threads, bound=bound)
     shared = bound.parts(threads)
     parts = (1,) * len(bound.tasks) if shared is None else tuple(shared.tolist())
-    tables = _tables(layout, bound, places, list(_starts(planned, layout, kept)), parts)
+    tables = _tables(layout, bound, places, starts, parts)
     return Laid(layout, memory, tables, tuple(constants.values()), tuple(offsets))
 
 
@@ -138,19 +145,21 @@ def _bytes(shape: Sequence[Any], element: Any) -> int:
     return int(np.prod([evaluate(size, {}) for size in shape], dtype=np.int64)) * numpy_type(element).itemsize
 
 
-def _memory(layout: ArgumentLayout, bound: Bound, kept: int, threads: int) -> RunMemory:
-    words = (layout.passed_count, _STATUS_WORDS, LINE_WORDS, len(bound.arguments))
-    each = bound.scratch_apart
-    work = WORD * LINE_WORDS if threads > 1 else 0
-    sizes = [kept, *(WORD * count for count in words), each * threads, bound.slots[-1], work]
-    return RunMemory(*_apart(sizes), each=each)
+def _memory(
+    layout: ArgumentLayout, kept: int, threads: int, *, sizes: int = 0, bound: Bound | None = None
+) -> RunMemory:
+    """``kept``: bytes of what stays. ``sizes``: how many words are for sizes; or ``bound``: what these are."""
+    each, arena = (bound.scratch_apart, bound.slots[-1]) if bound else (0, 0)
+    work, arguments = LINE_WORDS if threads > 1 else 0, len(layout.sections[0].which)
+    words = (layout.passed_count, _STATUS_WORDS, LINE_WORDS, work, sizes, arguments)
+    return RunMemory(*_apart([kept, *(WORD * count for count in words), each * threads, arena]), each=each)
 
 
 def _tables(
     layout: ArgumentLayout,
     bound: Bound,
     where: Mapping[int, int],
-    starts: Sequence[tuple[int, int]],
+    starts: tuple[tuple[int, int], ...],
     parts: tuple[int, ...],
 ) -> Tables:
     """``where``: of constants, by their numbers."""
@@ -173,11 +182,28 @@ def _tables(
         in_arguments,
         in_passed,
         tuple(passed),
-        tuple(starts),
+        starts,
         section.begins,
         tuple(bound.tasks.tolist()),
         parts,
     )
+
+
+def _open_tables(layout: ArgumentLayout, starts: tuple[tuple[int, int], ...], threads: int) -> Tables:
+    """Those where sizes are open: arguments are filled by code, and offsets are among the values of sizes."""
+    (section,) = layout.sections
+    passed = tuple((place, number, int(section.which[place])) for place, number in section.passed)
+    tasks = tuple(_tasks(section, step) for step in range(section.last))
+    parts = (None if threads > 1 else 1,) * len(tasks)
+    return Tables((), (), (), (), (), passed, starts, section.begins, tasks, parts)
+
+
+def _tasks(section: Section, step: int) -> int | None:
+    """How many tasks a step has, where no size changes that."""
+    tasks, work = (section.sizes[int(numbers[step])] for numbers in section.of_steps[:2])
+    if isinstance(tasks, int) and (tasks <= 0 or not section.needs_work[step] or (isinstance(work, int) and work > 0)):
+        return tasks
+    return None
 
 
 def _starts(planned: Planned, layout: ArgumentLayout, places: Sequence[int]) -> Iterator[tuple[int, int]]:

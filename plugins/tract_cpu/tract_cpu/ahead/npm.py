@@ -41,7 +41,7 @@ def web_files(found: CompiledModel, name: str) -> dict[str, bytes]:
     """A module of WebAssembly, what loads it and its types, by the names of their files without a folder."""
     module = f"{name}.wasm"
     return {
-        module: module_of(found.code, [*function_names(found.name).values()]),
+        module: module_of(found.code, [*function_names(found.name, is_open=bool(found.sizes)).values()]),
         f"{name}.mjs": script_text(found, module).encode(),
         f"{name}.d.mts": types_text(found).encode(),
     }

@@ -17,12 +17,12 @@ from typing import Final
 
 from tract_llvm.processor import FAST_BF16
 
-from tract_core.dims import evaluate
+from tract_core.dims import is_symbolic, linear_in_one_symbol
 from tract_core.errors import InputError, Unsupported
 from tract_core.model.fact import TypedFact
 from tract_cpu.ahead import alone
 from tract_cpu.ahead.glue import function_names
-from tract_cpu.ahead.object_file import CompiledModel
+from tract_cpu.ahead.object_file import CompiledModel, refuse_open
 from tract_cpu.ahead.targets import ObjectTarget
 from tract_cpu.aligned import ALIGNMENT
 
@@ -51,11 +51,12 @@ from typing import Any
 import numpy as np
 
 from @NAME@._model import ObjectFunctions as _ObjectFunctions
+from @NAME@._model import ToldSizes as _OpenSizes
 from @NAME@._model import StandaloneModel as _StandaloneModel
 
-INPUTS: dict[str, tuple[tuple[int, ...], str]] = @INPUTS@
-"""The shapes and the types of the inputs, in order."""
-OUTPUTS: dict[str, tuple[tuple[int, ...], str]] = @OUTPUTS@
+INPUTS: dict[str, tuple[tuple[int | str, ...], str]] = @INPUTS@
+"""The shapes and the types of the inputs, in order. Open sizes are texts."""
+OUTPUTS: dict[str, tuple[tuple[int | str, ...], str]] = @OUTPUTS@
 """The shapes and the types of the outputs, in order."""
 
 _NEEDS = @NEEDS@
@@ -75,9 +76,16 @@ _check_processor()
 _library = ctypes.CDLL(str(Path(__file__).with_name("@LIBRARY@")))
 _start, _run = _library.@START@, _library.@RUN@
 _start.argtypes, _start.restype = [ctypes.c_void_p], None
-_run.argtypes = [ctypes.c_void_p] * (1 + len(INPUTS) + len(OUTPUTS))
+_sizes = [ctypes.c_int64] * @COUNT@
+_run.argtypes = [ctypes.c_void_p, *_sizes, *[ctypes.c_void_p] * (len(INPUTS) + len(OUTPUTS))]
 _run.restype = ctypes.c_int32
-_code = _ObjectFunctions(_start, _run, @MEMORY@, @ALIGNMENT@, INPUTS, OUTPUTS, @KEEPS@)
+_open = None
+if _sizes:
+    _memory, _shapes = _library.@NAME@_memory, _library.@NAME@_shapes
+    _memory.argtypes, _memory.restype = _sizes, ctypes.c_int64
+    _shapes.argtypes, _shapes.restype = [*_sizes, ctypes.c_void_p], ctypes.c_int32
+    _open = _OpenSizes(_memory, _shapes, @FOUND@)
+_code = _ObjectFunctions(_start, _run, @MEMORY@, @ALIGNMENT@, INPUTS, OUTPUTS, @KEEPS@, None, _open)
 
 
 class Model(_StandaloneModel):
@@ -176,17 +184,34 @@ def _module(found: CompiledModel, target: ObjectTarget) -> str:
             "@START@": names["start"],
             "@RUN@": names["run"],
             "@KEEPS@": str(bool(found.kept)),
+            "@COUNT@": str(len(found.sizes)),
+            "@FOUND@": repr(tuple(_tells(found, name) for name in found.sizes)),
         },
     )
 
 
-def _told(name: str, fact: TypedFact) -> tuple[tuple[int, ...], str]:
-    """The shape and the type of NumPy of an input or output. Raises Unsupported where NumPy alone has none."""
+def _tells(found: CompiledModel, name: str) -> tuple[int, int, int, int]:
+    """Which input tells an open size, by which axis, what that has as a factor, and what is added.
+
+    Raises Unsupported where none does, and where something stays from run to run: memory grows with sizes.
+    """
+    if found.kept:
+        refuse_open(found.sizes)
+    for number, (_, fact) in enumerate(found.arrays[: found.inputs]):
+        for axis, size in enumerate(fact.shape):
+            if (told := linear_in_one_symbol(size)) is not None and told[0] == name:
+                return number, axis, *told[1:]
+    hint = f"fix it: --set {name}=..., or write an object file"
+    raise Unsupported(f"no axis of an input alone tells how large {name} is", hint=hint)
+
+
+def _told(name: str, fact: TypedFact) -> tuple[tuple[int | str, ...], str]:
+    """The shape, and the type of NumPy, of an input or output. Raises Unsupported where NumPy alone has none."""
     kind = fact.datum_type.storage.numpy
     if not kind.isbuiltin:
         hint = "cast it in the model, or write an object file"
         raise Unsupported(f"{name!r} is of type {fact.datum_type.short}, which NumPy alone does not have", hint=hint)
-    return tuple(int(evaluate(size, {})) for size in fact.shape), kind.name
+    return tuple(str(size) if is_symbolic(size) else int(size) for size in fact.shape), kind.name
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -10,11 +10,12 @@ What is to be done lies in memory: one line of words, which the run writes befor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.function import Function
-from tract_llvm.language.types import BOOL, I32, INDEX, POINTER, ir_type
+from tract_llvm.language.types import BOOL, I32, INDEX, POINTER, ElementType, ir_type
 from tract_llvm.language.values import Value
 from tract_llvm.llvm import ir
 
@@ -40,7 +41,7 @@ def write_part(module: Any, name: str, isa: Isa, touch: Any) -> Any:
     return f.function
 
 
-def write_call(f: Function, part: Any, work: Value, parts: int) -> None:
+def write_call(f: Function, part: Any, work: Value, parts: Value) -> None:
     """Have all parts done of what ``work`` is the address of, by the ``share`` and ``pool`` that ``f`` was given."""
     pointer, number = ir_type(POINTER), ir_type(I32)
     share, pool = f.function.args[1], f.function.args[2]
@@ -49,14 +50,14 @@ def write_call(f: Function, part: Any, work: Value, parts: int) -> None:
         with shared:
             kind = ir.FunctionType(ir.VoidType(), [pointer, number, pointer, pointer])
             called = f.builder.inttoptr(f.builder.ptrtoint(share, ir_type(INDEX)), kind.as_pointer())
-            f.builder.call(called, [pool, ir.Constant(number, parts), part, _pointer(f, work)])
+            f.builder.call(called, [pool, f.convert(parts, I32).ir, part, _pointer(f, work)])
         with alone, f.loop("part", parts) as one:
             f.builder.call(part, [_pointer(f, work), f.convert(one, I32).ir])
 
 
-def write_alone(module: Any, name: str, isa: Isa, arrays: int) -> None:
-    """``name_run`` as ``name_run_shared`` without anybody to share with."""
-    f = Function(module, f"{name}_run", isa, [POINTER] * (1 + arrays), I32)
+def write_alone(module: Any, name: str, isa: Isa, given: Sequence[ElementType]) -> None:
+    """``name_run`` as ``name_run_shared`` without anybody to share with. ``given``: what comes behind memory."""
+    f = Function(module, f"{name}_run", isa, [POINTER, *given], I32)
     memory, *others = f.function.args
     nobody = ir.Constant(ir_type(POINTER), None)
     found = f.builder.call(module.globals[f"{name}_run_shared"], [memory, nobody, nobody, *others])

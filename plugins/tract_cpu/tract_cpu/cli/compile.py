@@ -49,7 +49,8 @@ def command(request: Request, file: str, target: str, threads: int, as_json: boo
     package of Python that needs NumPy alone (.whl), or a module of WebAssembly (.wasm), with what loads it from
     JavaScript (.mjs, .d.mts), or all that as a package of npm (.tgz).
 
-    Sizes have to be known: --set N=1 gives a symbol its value. A header of C says what is called, with what.
+    Sizes that are open are arguments of runs, and code is better where they are known: --set N=1 gives a symbol its
+    value. A header of C says what is called, with what.
     """
     from tract_cpu.ahead.npm import npm_name
     from tract_cpu.ahead.object_file import compile_model
@@ -71,6 +72,7 @@ def command(request: Request, file: str, target: str, threads: int, as_json: boo
     _write(files)
     said = {"files": {str(one): len(content) for one, content in files.items()}, "target": target, "name": found.name}
     said |= {"memory": found.memory, "kept": found.kept, "threads": found.threads, "shared": found.shared}
+    said |= {"sizes": list(found.sizes)}
     click.echo(json.dumps(said, indent=1) if as_json else _told(said))
 
 
@@ -137,7 +139,11 @@ def _told(said: dict[str, Any]) -> str:
     (first, size), *others = said["files"].items()
     beside = f"{first}: {size:,} bytes for {said['target']}"
     beside += f", and {', '.join(name for name, _ in others)}" if others else ""
-    told = f"{beside}\n{said['name']}_run works in {said['memory']:,} bytes{stays}"
+    sizes, name = ", ".join(said["sizes"]), said["name"]
+    bytes_ = f"as many bytes as {name}_memory({sizes}) gives" if sizes else f"{said['memory']:,} bytes"
+    told = f"{beside}\n{name}_run works in {bytes_}{stays}"
     if said["threads"] == 1:
         return told
+    if sizes:
+        return f"{told}\n{name}_run_shared has steps with enough to do done by up to {said['threads']} threads"
     return f"{told}\n{said['name']}_run_shared has {said['shared']} steps done by up to {said['threads']} threads"
