@@ -44,11 +44,16 @@ class Compress(TypedOp):
         return (x.with_shape((*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])),)
 
 
+def check_condition(op: Compress, shape: Sequence[int], condition: Sequence[int]) -> None:
+    """Raises RunError where the condition is longer than the axis. ``shape``, ``condition``: of the two inputs."""
+    if condition[0] > shape[op.axis]:
+        raise RunError(f"the condition has {condition[0]} elements, axis {op.axis} only {shape[op.axis]}")
+
+
 @ROWS.row(REFERENCE, Compress)
 def reference(op: Compress, x: Array, condition: Array) -> Array:
     """numpy.compress"""
-    if len(condition) > x.shape[op.axis]:
-        raise RunError(f"the condition has {len(condition)} elements, axis {op.axis} only {x.shape[op.axis]}")
+    check_condition(op, x.shape, condition.shape)
     return np.compress(condition, x, op.axis)
 
 

@@ -155,7 +155,7 @@ def test_sizes_may_come_up_several_times(threads, monkeypatch) -> None:
     monkeypatch.setattr("tract_cpu.binding.WORK_FOR_THREADS", 0)
     model = found_twice()
     plan, wanted = CpuPlan(model, BEST, threads), TypedSimplePlan(model)
-    assert [placement.ops for placement in plan.explain().placements if placement.how == "numpy"] == [("NonZero",)] * 2
+    assert not [placement.ops for placement in plan.explain().placements if placement.how == "numpy"]
     state, w = plan.spawn(), np.zeros((1, 1), "f4")
     for count in (5, 5, 0, 1, 9, 2, 1000):
         x = np.arange(count) % 3

@@ -13,6 +13,7 @@ from tract_llvm.program.storages import Kind
 from tract_llvm.program.views import View
 
 from tract_core.data import Constant, Container
+from tract_core.dims import evaluate
 from tract_core.frozen import frozen
 from tract_core.garbage import uncollected
 from tract_core.model.bodies import own_symbols
@@ -33,6 +34,7 @@ from tract_cpu.native.executor import MOST_ARRAYS
 from tract_cpu.native.write_executor import code_of_executor, code_of_helper
 from tract_cpu.native.write_repeat import code_of_repeat
 from tract_cpu.program.program import HostStep, Inlined, NativeStep, Program, ReadStep, Step
+from tract_cpu.program.reads import Reading, number_name
 from tract_cpu.ready import Filled, FunctionName, Ready
 from tract_cpu.target import Target
 
@@ -62,6 +64,45 @@ class HostCall:
         numbers = map(layout.number, step.results)
         inputs = zip(node.inputs, step.inputs, strict=True)
         return HostCall(keeps, tuple(inputs), tuple(zip(outlets, numbers, strict=True)))
+
+
+@frozen
+class StageReading:
+    """What is read of which tensors at the end of a stage. ``shapes``: of the inputs of the node.
+
+    ``whole``: of each tensor that is an input of the model, as it is, the number; ``None`` for others.
+    """
+
+    step: ReadStep
+    shapes: tuple[tuple[Dim, ...], ...]
+    whole: tuple[int | None, ...]
+
+    @staticmethod
+    def of(step: ReadStep, model: TypedModel) -> StageReading:
+        """By a step of the program."""
+        shapes = tuple(tuple(model.outlet_fact(outlet).shape) for outlet in step.node.inputs)
+        return StageReading(step, shapes, tuple(_whole_input(view, model) for view in step.inputs))
+
+    def read(self, arrays: Sequence[Array], values: dict[str, int]) -> None:
+        """Add what the arrays tell to the values of symbols. Raises what the node would, with its name."""
+        node, reads = self.step.node, self.step.reads
+        shapes = [tuple(evaluate(dim, values) for dim in shape) for shape in self.shapes]
+
+        def reading() -> Reading:
+            found = reads.read(node.op, shapes, *arrays)
+            node.bind_shapes(values, found.shapes)
+            return found
+
+        found = node.attempt(arrays, reading)
+        values |= {number_name(node.node, place): one for place, one in enumerate(found.numbers)}
+
+
+def _whole_input(view: View, model: TypedModel) -> int | None:
+    if view.storage.kind is not Kind.INPUT:
+        return None
+    number = view.storage.number
+    whole = View.contiguous(view.storage, view.element, tuple(model.outlet_fact(model.inputs[number]).shape))
+    return number if view == whole else None
 
 
 class Details:
@@ -103,7 +144,7 @@ class Details:
     @cached_property
     def codes(self) -> tuple[Code, ...]:
         """All native functions, in the order of `Ready.functions`."""
-        isa, arrays = self.target.isa, self._arrays if self._is_one_call else 0
+        isa, arrays = self.target.isa, self._arrays if self._is_one_call or self._is_in_stages else 0
         kernels = [code_of(step.kernel, isa) for step in self.steps]
         others = code_of_executor(isa, arrays), code_of_executor(isa, 0), code_of_helper(isa), code_of_repeat(isa)
         return (*kernels, *others)
@@ -114,7 +155,8 @@ class Details:
         model, program = self.model, self.program
         names: list[FunctionName] = [(one.key, one.name) for one in self.codes]
         run, steps, help_, repeat = names[-4:]
-        inputs = [model.outlet_fact(outlet).datum_type for outlet in model.inputs] if self._is_one_call else []
+        is_native = self._is_one_call or self._is_in_stages
+        inputs = [model.outlet_fact(outlet).datum_type for outlet in model.inputs] if is_native else []
         # What was kept would be changed twice where a kernel may refuse.
         lasts = not (program.kept and any(self.layout.may_refuse)) and model.limits.run_deadline_s == inf
         return Ready(
@@ -131,6 +173,7 @@ class Details:
             outputs=len(model.outputs),
             lent=self._lent,
             is_one_call=self._is_one_call,
+            is_in_stages=self._is_in_stages,
             lasts=lasts,
             kept=program.kept,
             stages=tuple(stage.symbols for stage in program.stages),
@@ -143,7 +186,25 @@ class Details:
     @property
     def _is_one_call(self) -> bool:
         native = all(isinstance(piece, range) for piece in self.pieces)
-        return native and self._arrays <= MOST_ARRAYS and not self._lent
+        return native and self._are_few
+
+    @property
+    def _is_in_stages(self) -> bool:
+        """Whether native code does all but to read sizes, without anybody who looks at the clock."""
+        native = not any(isinstance(piece, HostStep) for piece in self.pieces) and bool(self.program.stages)
+        told = any(node.op.tells for node in self.nodes)
+        return native and self._are_few and not told and self.model.limits.run_deadline_s == inf
+
+    @property
+    def _are_few(self) -> bool:
+        """Whether native code can be given all inputs and outputs in one call."""
+        return self._arrays <= MOST_ARRAYS and not self._lent
+
+    @cached_property
+    def readings(self) -> dict[int, StageReading]:
+        """What is read at the ends of stages, by the nodes that it is read for, in order."""
+        steps = [self.program.steps[stage.place] for stage in self.program.stages]
+        return {step.node.node: StageReading.of(step, self.model) for step in steps if isinstance(step, ReadStep)}
 
     @cached_property
     def _lent(self) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 WORK_FOR_OTHERS: Final = 1 << 17
 """From how much work on a run lets other threads run Python meanwhile: below it, it is over in some microseconds."""
-
+LaterKey: TypeAlias = "tuple[bytes, ...] | tuple[tuple[str, int], ...]"
+"""By what the next stage of a run is known: by all that was read for it, or by the sizes that came up."""
 
 _ARRAY: Final[Any] = np.ndarray
 
@@ -36,17 +37,12 @@ class Arena:
     ``begins``: the addresses of the slots whose sizes are known by now.
     """
 
-    def __init__(self, stages: Sequence[int]) -> None:
-        """``stages``: of all slots."""
-        self._pieces: list[Array] = []
-        self._owners: set[int] = set()
+    def __init__(self, stages: Sequence[int], before: Arena | None) -> None:
+        """``stages``: of all slots. ``before``: memory up to the stage before, which this goes on with."""
         self._stages = stages
-        self.begins: Array = np.zeros(len(stages), np.int64)
-
-    def clear(self, stage: int) -> None:
-        """There is no memory for this stage and those behind it."""
-        del self._pieces[stage:]
-        self._owners = {id(owner_of(piece)) for piece in self._pieces}
+        self._pieces: list[Array] = [] if before is None else [*before._pieces]
+        self._owners: set[int] = set() if before is None else {*before._owners}
+        self.begins: Array = np.zeros(len(stages), np.int64) if before is None else before.begins.copy()
 
     def lay(self, slots: Sequence[int], places: Sequence[int]) -> None:
         """Memory for the slots of the next stage. ``places``: where each begins, in bytes; the last is the size."""
@@ -71,18 +67,20 @@ class Arena:
 class Execution:
     """The memory and the tables for one stage of a run with certain sizes. Used by one state at a time.
 
-    ``symbols``: the sizes that came up for this stage. ``first``: the number of its first native step. ``frame``: the
-    address of what the executor takes; ``frame_within``: the same for going on in the middle of a loop, which has moved
-    addresses. ``steps``: the number of the native step behind its last one. ``passed``: the addresses that a run
-    passes. ``status``: the address where kernels refuse. ``before``: what the stage before was run with, whose memory
-    this one goes on with. ``outputs``: those that native code fills and whose sizes are known from this stage on, by
-    their numbers; ``filled``: their shapes and types. ``shapes``: those of the inputs of the last turn; ``given``: the
-    values of symbols that the caller gave with them; ``repeat``: what does a turn with such inputs again.
-    ``never_stops``: whether a call is done before anybody has to look at the clock. ``seen``: tensors in its memory, as
-    views that nobody can write to, for those that the host looks at in every turn. ``sharing``: what says whether runs
-    are shared with other threads; without it they are, where there is work for these. ``bytes``: how much memory the
-    stage takes, with its outputs. ``is_watched``: whether one of its steps has to be told when time is up.
-    ``may_repeat``: whether turns with such inputs may be done by a native function.
+    ``symbols``: the sizes that came up for this stage; ``values``: of all symbols known by now; ``root``: of those that
+    were when the run began. ``first``: the number of its first native step; ``steps``: of the one behind its last one.
+    ``frame``: the address of what the executor takes; ``frame_within``: the same for going on in the middle of a loop,
+    which has moved addresses. ``passed``: the addresses that a run passes. ``status``: the address where kernels
+    refuse. ``later``: what the next stage is run with, by what was found out for it. ``outputs``: those that native
+    code fills and whose sizes are known from this stage on, by their numbers; ``filled``: their shapes and types.
+    ``shapes``: those of the inputs of the last turn; ``given``: the values of symbols that the caller gave with them;
+    ``repeat``: what does a turn with such inputs again. ``never_stops``: whether a call is done before anybody has to
+    look at the clock. ``seen``: tensors in its memory, as views that nobody can write to, for those that the host looks
+    at in every turn; ``looked_at``: the same for those that are read at its end, by the ids of their `View`.
+    ``sharing``: what says whether runs are shared with other threads; without it they are, where there is work for
+    these. ``bytes``: how much memory the stage takes, with its outputs; ``bytes_so_far``: with those before it.
+    ``is_watched``: whether one of its steps has to be told when time is up. ``may_repeat``: whether turns with such
+    inputs may be done by a native function.
     """
 
     sharing: Sharing | None = None
@@ -107,14 +105,17 @@ class Execution:
 
         ``threads``: how many there may be.
 
-        ``own``: the symbols that came up for this stage, if not all. ``check_room``: raises what there is to say where
+        ``own``: the symbols that came up for this stage, if not all. ``before``: what the stage before was run with,
+        whose memory this one goes on with. ``check_room``: raises what there is to say where
         so many bytes are too many. ``watching``: gives the address of a kernel that ends as soon as the run has to,
         for a step by its number; where there is none, nobody says that.
         """
-        self.before, self.stage = before, 0 if before is None else before.stage + 1
+        self._go_on_with(before, layout)
         section = layout.sections[self.stage]
         self.first, self.steps = section.first, section.last
-        self.symbols = dict(symbols if own is None else own)
+        self.symbols, self.values = dict(symbols if own is None else own), dict(symbols)
+        self.root: Mapping[str, int] = self.symbols if before is None else before.root
+        self.later: dict[LaterKey, Execution] = {}
         bound = section.bind(symbols)
         sizes = {number: tuple(evaluate(dim, symbols) for dim in shape) for number, (shape, _) in outputs.items()}
         self.shapes: list[tuple[int, ...]] | None = None
@@ -123,15 +124,15 @@ class Execution:
         self.outputs = {number: Output(*one) for number, one in zip(outputs, self.filled, strict=True)}
         self.repeat: Repeat = look_closer
         self.seen: dict[OutletId, Array] = {}
+        self.looked_at: dict[int, Array] = {}
         fuel = float((bound.fuel * bound.times).sum()) + bound.fuel_of_loops
         self.is_short, self.never_stops = fuel < WORK_FOR_OTHERS, fuel < FULL
         parts = bound.parts(threads)
         self.threads = 1 if parts is None else threads
         self.bytes = bound.slots[-1] + bound.scratch_apart * self.threads
         self.bytes += sum(prod(shape) * dtype.itemsize for shape, dtype in self.filled)
+        self.bytes_so_far = self.bytes if before is None else before.bytes_so_far + self.bytes
         check_room(self.bytes)
-        self.arena = Arena(layout.arena.stages) if before is None else before.arena
-        self.arena.clear(self.stage)
         self.arena.lay(list(section.slots), bound.slots)
         kernels = kernels[section.first : section.last]
         if watching is not None:
@@ -143,16 +144,23 @@ class Execution:
         bound.arguments[places] += constants[numbers]
         self._lay_out(layout, section, bound, kernels, 1 if parts is None else parts)
 
+    def _go_on_with(self, before: Execution | None, layout: ArgumentLayout) -> None:
+        """Take what all stages of a run share. ``before``: the stage before this one, if it is not the first."""
+        self.stage = 0 if before is None else before.stage + 1
+        self.arena = Arena(layout.arena.stages, before and before.arena)
+        self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed
+        self._refusal: Array = np.zeros(2, np.int64) if before is None else before._refusal
+        self.course: Array = np.zeros(LINE_WORDS, np.int64) if before is None else before.course
+
     def _lay_out(
         self, layout: ArgumentLayout, section: Section, bound: Bound, kernels: Sequence[int], parts: Any
     ) -> None:
         """Make the tables. ``kernels``: those of this stage."""
-        before, arguments, each = self.before, bound.arguments, bound.scratch_apart
+        arguments, each = bound.arguments, bound.scratch_apart
         self._scratch = aligned(np.empty, [each * self.threads], np.uint8)
         arguments[section.in_arena[0]] += self.arena.begins[section.in_arena[1]]
         begin = address_of(arguments)
         arguments[section.in_arguments[0]] = begin + 8 * section.in_arguments[1]
-        self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed
         arguments[section.in_passed[0]] = address_of(self.passed) + 8 * section.in_passed[1]
         self._arguments, self._fresh = arguments, arguments.copy() if layout.loops else None
         pieces = _pieces(bound.fuel, bound.tasks, parts)
@@ -161,9 +169,7 @@ class Execution:
         self._steps = np.array(np.broadcast_arrays(*rows), np.int64).reshape(len(STEP), -1).T.copy()
         patches = [(begin + 8 * place, number, arguments[place]) for place, number in section.passed]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
-        self._refusal: Array = np.zeros(2, np.int64) if before is None else before._refusal
         self.passed[-1] = self.status = address_of(self._refusal)
-        self.course: Array = np.zeros(LINE_WORDS, np.int64) if before is None else before.course
         self._status, self._course = memoryview(self._refusal.data), memoryview(self.course.data)
         steps = address_of(self._steps) - 8 * len(STEP) * section.first
         tables = (
@@ -177,6 +183,11 @@ class Execution:
         self._frame_within = self._frame.copy()
         self._frame_within[FRAME.index("patch_count")] = 0
         self.frame_within = address_of(self._frame_within)
+
+    @property
+    def held(self) -> int:
+        """How much memory this takes, with what is remembered of later stages."""
+        return self.bytes + sum(one.held for one in self.later.values())
 
     def begin(self) -> None:
         """A turn begins: where one before was left in the middle is forgotten."""

@@ -25,13 +25,14 @@ from tract_core.dims import evaluate
 from tract_core.errors import TractError
 from tract_core.limits import check_room, check_run_time, run_until, seconds_until
 from tract_core.prepared.later import Later, already
-from tract_cpu.execution import Execution
+from tract_cpu.execution import Execution, LaterKey
 from tract_cpu.native.executor import executor, helper
 from tract_cpu.native.objects import address_of, are_known
 from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, give_back, look_closer, repeat_of, take
 from tract_cpu.native.sharing import ALWAYS, Sharing
 from tract_cpu.native_state import NativeState
+from tract_cpu.staged_state import StagedState
 from tract_cpu.target import USUAL, Rounding, Target
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from tract_core.runtime.protocol import Observer, Timing
     from tract_core.runtime.work import Ceilings
     from tract_cpu.compile import Planned
-    from tract_cpu.details import Details
+    from tract_cpu.details import Details, StageReading
     from tract_cpu.kept import KeptMemory
     from tract_cpu.program.program import NativeStep, Program
     from tract_cpu.ready import Ready
@@ -56,6 +57,9 @@ MOST_IDLE: Final = 4
 MOST_IDLE_BYTES: Final = 16 << 20
 MOST_IDLE_SHARE: Final = 64
 """How many bytes each of them takes at most once there is another one, and which part of what a run may take."""
+
+MOST_LATER: Final = 16
+"""For how many sizes that came up in the middle of runs an execution keeps what comes after."""
 
 MOST_SIZES: Final = 64
 """Of how many sizes a plan remembers how runs with them are best done."""
@@ -104,7 +108,7 @@ class CpuPlan:
         self._remade: Later[CpuPlan] | None = None
         self.isa, self.threads, self.target, self.ready = target.isa, target.threads, target, ready
         self.turn, self.layout, self.filled = ready.turn, ready.layout, ready.filled
-        self.arrays = len(ready.inputs) + ready.outputs if ready.is_one_call else 0
+        self.arrays = len(ready.inputs) + ready.outputs if ready.is_one_call or ready.is_in_stages else 0
         self.runs_in_one_call, self.input_types = ready.is_one_call, list(ready.inputs)
         self.may_refuse, self.is_timed = any(ready.layout.may_refuse), ready.turn.seconds < inf
         self._repeats = ready.is_one_call and ready.lasts and are_known()
@@ -162,14 +166,21 @@ class CpuPlan:
         assert isinstance(found, CpuPlan)  # that is what is made
         return found
 
+    @cached_property
+    def readings(self) -> tuple[StageReading, ...]:
+        """What is read at the end of each stage but the last one, where nothing else is done between."""
+        return tuple(self.details.readings.values())
+
     @property
     def lent(self) -> Sequence[int]:
         """Outputs that come from the host may be inputs, or views on them; native code gives none."""
         return self.ready.lent
 
-    def spawn(self) -> CpuState | NativeState:
+    def spawn(self) -> CpuState | NativeState | StagedState:
         """A fresh state."""
-        return NativeState(self) if self.runs_in_one_call else self.with_host()
+        if self.runs_in_one_call:
+            return NativeState(self)
+        return StagedState(self) if self.ready.is_in_stages else self.with_host()
 
     def with_host(self, memory: KeptMemory | None = None) -> CpuState:
         """A fresh state, in whose turns the host may have a part. ``memory``: of native code, where there is some."""
@@ -227,7 +238,7 @@ class CpuPlan:
                     turn.check(symbols)
                 except TractError as error:
                     raise error.at(place) from error.__cause__
-        self._give_up_idle(own)
+        self._give_up_idle(symbols if before is None else before.root)
         found = Execution(
             self.layout,
             self.kernels,
@@ -241,7 +252,14 @@ class CpuPlan:
             watching=self._watching if self.is_timed else None,
         )
         if found.threads > 1:
-            found.sharing = self._sharing_with(own)
+            found.sharing = self._sharing_with(own if before is None else {**own, "": stage})
+        return found
+
+    def later_execution(self, before: Execution, key: LaterKey, symbols: Mapping[str, int]) -> Execution:
+        """What a run goes on with behind the stage ``before``, and does again where ``key`` comes up again there."""
+        if len(before.later) >= MOST_LATER or before.held - before.bytes > self._most_idle:
+            before.later.clear()
+        found = before.later[key] = self.new_execution(symbols, before)
         return found
 
     def _watching(self, number: int) -> int:
@@ -264,7 +282,6 @@ class CpuPlan:
         for place in list(self._idle_workplaces):
             if not stays(place.execution):
                 place.execution = None
-                place.later.clear()
         if not stays(self._repeated):
             self.repeat, self._repeated = look_closer, None
 
@@ -294,7 +311,12 @@ class CpuPlan:
 
     def _is_large(self, execution: Execution) -> bool:
         """Whether it takes so much memory that it is given back before there is another one."""
-        return execution.bytes > min(MOST_IDLE_BYTES, self.turn.room // MOST_IDLE_SHARE)
+        return execution.held > self._most_idle
+
+    @property
+    def _most_idle(self) -> int:
+        """How many bytes are kept for turns that may come."""
+        return min(MOST_IDLE_BYTES, self.turn.room // MOST_IDLE_SHARE)
 
     def idle_workplace(self) -> Workplace:
         """A workplace for a fresh state, of one that is gone if possible, without what that kept."""
@@ -322,18 +344,20 @@ class CpuPlan:
             self._go_on(execution, first, last, execution.threads)
 
     def call_all(self, execution: Execution, arrays: Sequence[Array]) -> None:
-        """Run all steps. ``arrays``: inputs and outputs, in order. Raises RunError where time is up."""
-        steps, passed = (execution.frame, 0, execution.steps), tuple(map(id, arrays))
+        """Run all steps of a stage. ``arrays``: inputs and outputs, in order. Raises RunError where time is up."""
+        if execution.threads == 1 and not execution.is_watched:  # as most that are short
+            self.call(execution.frame, execution.first, execution.steps, 0, *map(id, arrays))
+            if execution.has_stopped():
+                self._go_on(execution, execution.first, execution.steps, 1)
+            return
+        steps, passed = (execution.frame, execution.first, execution.steps), tuple(map(id, arrays))
         sharing = execution.sharing
         threads = execution.threads if sharing is None or sharing.begin() else 1
         helped = threads == 1 or pool().helps(threads)
         begin = perf_counter_ns()
         with _watched(execution):
-            if execution.threads == 1:
-                self.call(*steps, 0, *passed)
-            else:
-                pool().run(threads, self.call, steps, passed, self._help)
-            self._go_on(execution, 0, execution.steps, threads)
+            pool().run(threads, self.call, steps, passed, self._help)
+            self._go_on(execution, execution.first, execution.steps, threads)
         if sharing is not None:
             sharing.took(perf_counter_ns() - begin, helped=helped)
 

@@ -33,8 +33,9 @@ class Ready:
     the native steps. ``run``, ``steps``, ``help``, ``repeat``: what goes through all of them, through some, what other
     threads call, and what does a turn again. ``filled``: the outputs that native code fills, by stages. ``inputs``:
     the types of inputs. ``outputs``: how many there are; ``lent``: those that come from the host. ``is_one_call``:
-    whether a turn is one call of native code. ``lasts``: whether a turn may be done by the same call again. ``kept``:
-    what stays from turn to turn. ``stages``: the symbols that have values from each stage on, after the first.
+    whether a turn is one call of native code; ``is_in_stages``: whether it is one for each stage, with nothing done
+    between but to read sizes. ``lasts``: whether a turn may be done by the same call again. ``kept``: what stays from
+    turn to turn. ``stages``: the symbols that have values from each stage on, after the first.
     """
 
     turn: Turn
@@ -50,6 +51,7 @@ class Ready:
     outputs: int
     lent: tuple[int, ...]
     is_one_call: bool
+    is_in_stages: bool
     lasts: bool
     kept: tuple[Kept, ...]
     stages: tuple[frozenset[str], ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +20,6 @@ from tract_cpu.native.executor import NEXT
 from tract_cpu.native.objects import address_of
 from tract_cpu.native_state import readable
 from tract_cpu.program.program import HostStep, NativeStep, ReadStep, Step
-from tract_cpu.program.reads import Reading, number_name
 
 if TYPE_CHECKING:
     from tract_core.model.graph import OutletId
@@ -47,16 +45,14 @@ _LASTING: Final = frozenset({Kind.ARENA, Kind.CONSTANT})
 class Workplace:
     """What the turns of one state work with, when the host has a part in them.
 
-    ``execution``: for the sizes of the last turn, as far as its inputs told them; ``later``: for what came up in it, by
-    the stages that this ended.
+    ``execution``: for the sizes of the last turn, as far as its inputs told them.
     """
 
-    __slots__ = ("execution", "host", "later")
+    __slots__ = ("execution", "host")
 
     def __init__(self, host: HostState) -> None:
         self.host = host
         self.execution: Execution | None = None
-        self.later: dict[int, Execution] = {}
 
 
 class CpuState:
@@ -115,28 +111,29 @@ class CpuState:
         found = place.execution or plan.idle_execution()
         if found is None or found.symbols != bound:
             found = place.execution = None
-            place.later.clear()
             plan.turn.check(bound)
             found = plan.new_execution(bound)
         place.execution = found
         return found
 
     def later(self, before: Execution, symbols: Mapping[str, int]) -> Execution:
-        """What the run goes on with, as more sizes are known; as in the last turn, where that was of the same ones."""
-        later = self._workplace.later
-        found = later.get(before.stage)
-        if found is None or found.before is not before or found.symbols != self.plan.own_symbols(before.stage, symbols):
-            found = later[before.stage] = self.plan.new_execution(symbols, before)
+        """What the run goes on with, as more sizes are known; as in a turn before, where that was of the same ones."""
+        key = tuple(self.plan.own_symbols(before.stage, symbols).items())
+        found = before.later.get(key) or self.plan.later_execution(before, key, symbols)
         found.begin()
         return found
 
     def go_on_after(
         self, refused: int, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array]
     ) -> None:
-        """Leave to the host what a kernel refused in a turn, and do the rest of it. ``outputs``: what it fills."""
-        self.host.begin(execution.symbols)
+        """Leave to the host what a kernel refused in a turn, and do the rest of its stage.
+
+        ``outputs``: what the turn fills, as far as it is there.
+        """
+        self.host.begin(execution.values)
         with self.plan.turn.going() as budget:
             turn = _Turn(self, execution, inputs, outputs, None, budget=budget)
+            turn.take_outputs(outputs)
             turn.go_on_after(refused, execution.steps)
 
     def reset(self) -> None:
@@ -185,9 +182,8 @@ class _Turn:
         self.execution = execution
         self.plan = state.plan
         self.observe = observe
-        self._numbers: dict[str, int] = {}
-        self.symbols = ChainMap(self._numbers, state.host.session.symbols)
-        """The values of symbols that are known by now; numbers that were read for steps come first."""
+        self.symbols = state.host.session.symbols
+        """The values of symbols that are known by now, and numbers that were read for steps."""
         self.inputs = inputs
         self.hosted: dict[OutletId, Array] = {
             **self.plan.details.constants,
@@ -196,7 +192,7 @@ class _Turn:
         """Constants, inputs, and what the host gave, by outlet."""
         self.arrays: dict[int, Array] = {}
         """What was passed, by the numbers of its storages (`Layout.number`)."""
-        budget.room.taken += execution.bytes
+        budget.room.taken += execution.bytes_so_far
         self._room, self._held = budget.room, Held(budget.room, self.plan.details.owners, owners_of(inputs))
         for number, array in enumerate(inputs):
             self._pass(number, array)
@@ -339,23 +335,18 @@ class _Turn:
         for number, output in self.execution.outputs.items():
             self._pass(first + number, output.array() if out is None else out[number])
 
+    def take_outputs(self, outputs: Sequence[Array]) -> None:
+        """Those that stages before filled are there, too."""
+        for number, array in enumerate(outputs, start=len(self.inputs)):
+            self._pass(number, array)
+
     def _read(self, step: ReadStep) -> None:
         """Read sizes and numbers, as the host would before it computes the node."""
-        node, slots, symbols = step.node, step.reads.slots, self.state.host.session.symbols
-        pairs = zip(slots, step.inputs, strict=True)
-        inputs = [self._input(node.inputs[slot], view, keeps=False) for slot, view in pairs]
-        facts = [self.plan.details.model.outlet_fact(outlet) for outlet in node.inputs]
-        shapes = [tuple(evaluate(dim, self.symbols) for dim in fact.shape) for fact in facts]
-
-        def reading() -> Reading:
-            found = step.reads.read(node.op, shapes, *inputs)
-            node.bind_shapes(symbols, found.shapes)
-            return found
-
-        found = node.attempt(inputs, reading)
-        self._numbers.update({number_name(node.node, place): one for place, one in enumerate(found.numbers)})
-        if node.binds:
-            self.plan.turn.check_after(node, symbols)
+        arrays = [self.memory(view) for view in step.inputs]
+        reading = self.plan.details.readings[step.node.node]
+        reading.read(arrays, self.symbols)
+        if step.node.binds:
+            self.plan.turn.check_after(step.node, self.symbols)
 
     def _host(self, step: HostStep) -> None:
         node, host, call = step.node, self.state.host, self.plan.details.calls[step.node.node]

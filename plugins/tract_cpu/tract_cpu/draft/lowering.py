@@ -30,6 +30,7 @@ from tract_cpu.group.groups import CpuGroup
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.lay_out.layout import Layout, PartOf, SameAs
 from tract_cpu.program.block_weights import BlockWeights, in_block_panels
+from tract_cpu.program.counted import Counted
 from tract_cpu.program.form import Blocked, Border
 from tract_cpu.program.kept import Kept
 from tract_cpu.program.places import TensorPart
@@ -90,6 +91,8 @@ class Lowering(CpuKnown):
         """Rows in the order of the matrices that they chose: what products are told of them."""
         self.repeated: dict[OutletId, Repeated] = {}
         """Tensors that repeat others, and are written as soon as somebody wants to see them so."""
+        self.counted: dict[int, Counted] = {}
+        """Inputs of which elements were counted, by the nodes whose sizes depend on that."""
         self._views: dict[OutletId, View | None] = {}
         self._hosted = 0
         self._read: set[int] = set()
@@ -138,7 +141,11 @@ class Lowering(CpuKnown):
         reads = self.reads(node)
         if reads is None or node.node in self._read:
             return reads is not None
-        views = [self.view(node.inputs[slot]) for slot in reads.slots]
+        if reads.counted is not None:
+            counted = self.counted[node.node] = reads.counted(self, node)
+            views = [counted.total]
+        else:
+            views = [self.view(node.inputs[slot]) for slot in reads.slots]
         self.steps.append(ReadStep(node, reads, tuple(view for view in views if view is not None)))
         self._read.add(node.node)
         self._stage(node)
@@ -408,6 +415,10 @@ class Site:
         if not self.lowering.read(self.node):
             return None
         return [self.lowering.number(self.node.node, place) for place in range(count)]
+
+    def counted(self) -> Counted | None:
+        """What was counted for the node in every run before it is computed, as `READS` says; ``None`` in bodies."""
+        return self.lowering.counted[self.node.node] if self.lowering.read(self.node) else None
 
     def result(self) -> ElementType | None:
         """The type of the first output, where kernels know it."""

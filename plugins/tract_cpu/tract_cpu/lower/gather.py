@@ -135,10 +135,10 @@ def lower_gather(op: Gather, site: Site) -> str | None:
         return lower_rows(op, site)
     if outlet in lowering.narrow_weights:
         x, result = lowering.known_constant(lowering.narrow_weights[outlet]), lowering.new(site.outlet)
-        narrow = lowering.like(result, x.element)
-        site.add_all([*_gathered(op, site, x, narrow), convert_step(narrow, result, site.isa, ())])
+        narrow, numbers = lowering.like(result, x.element), lowering.known_view(site.node.inputs[1])
+        site.add_all([*gathered(site, op.axis, x, numbers, narrow), convert_step(narrow, result, site.isa, ())])
         return None
-    (x, _), array = site.known_inputs(), site.array(1)
+    (x, numbers), array = site.known_inputs(), site.array(1)
     places = x.shape[op.axis]
     if array is not None and array.size == 1 and isinstance(places, int) and -places <= array.item() < places:
         part = x.part(op.axis, int(array.item()) % places, 1)
@@ -146,23 +146,22 @@ def lower_gather(op: Gather, site: Site) -> str | None:
         strides = (*x.strides[: op.axis], *(0,) * array.ndim, *x.strides[op.axis + 1 :])
         site.place(replace(part, shape=shape, strides=strides))
         return None
-    site.add_all(_gathered(op, site, x, None))
+    site.add_all(gathered(site, op.axis, x, numbers))
     return None
 
 
-def _gathered(op: Gather, site: Site, x: View, target: View | None) -> list[NativeStep]:
-    """The calls that copy slices of a tensor, to the result unless there is another ``target``."""
-    numbers = site.lowering.known_view(site.node.inputs[1])
-    x, run = with_run(site.lowering, x, op.axis + 1)
+def gathered(site: Site, axis: int, x: View, numbers: View, target: View | None = None) -> list[NativeStep]:
+    """The calls that copy slices of the first input, to the result unless there is another ``target``."""
+    x, run = with_run(site.lowering, x, axis + 1)
     result = site.lowering.new(site.outlet) if target is None else target
-    added, outer = len(numbers.shape), x.strides[: op.axis]
-    shape = (*x.shape[: op.axis], *numbers.shape)
+    added, outer = len(numbers.shape), x.strides[:axis]
+    shape = (*x.shape[:axis], *numbers.shape)
     source = replace(x, shape=shape, strides=(*outer, *(0,) * added))
-    places = replace(numbers, shape=shape, strides=(*(0,) * op.axis, *numbers.strides))
-    into = replace(result, shape=shape, strides=result.strides[: op.axis + added])
-    limits = ((x.shape[op.axis], x.strides[op.axis]),)
+    places = replace(numbers, shape=shape, strides=(*(0,) * axis, *numbers.strides))
+    into = replace(result, shape=shape, strides=result.strides[: axis + added])
+    limits = ((x.shape[axis], x.strides[axis]),)
     steps = [_in_place(site, Indexed(source, places, into, 0, limits, run)).reading(site.isa)]
-    if any(not isinstance(size, int) or size == 0 for size in x.shape[: op.axis]):
+    if any(not isinstance(size, int) or size == 0 for size in x.shape[:axis]):
         steps.insert(0, _checking(site, x, numbers, limits))
     return steps
 
