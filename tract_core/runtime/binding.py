@@ -32,16 +32,17 @@ class ModelInputs:
         self._definitions = model.symbols.definitions
         self._plan = BindingPlan.of(self.facts, self._definitions)
         plain = not any(isinstance(fact.datum_type, Container) for fact in self.facts)
-        self._types = [fact.datum_type.storage.numpy for fact in self.facts] if plain else None
+        self.types = [fact.datum_type.storage.numpy for fact in self.facts] if plain else None
+        """Those of the arrays; ``None`` where an input is no tensor."""
 
     def bind(self, arrays: Sequence[Array], known: Mapping[str, int] | None = None) -> dict[str, int]:
         """The values of all symbols, from the shapes of the arrays (and from what is ``known`` before).
 
         Raises InputError as `bind_inputs` does, which is asked where anything is unusual.
         """
-        if self._types is not None and len(arrays) == len(self._types):
+        if self.types is not None and len(arrays) == len(self.types):
             shapes: list[tuple[int, ...]] = []
-            for array, dtype in zip(arrays, self._types):  # noqa: B905 - as many; in this function time counts
+            for array, dtype in zip(arrays, self.types):  # noqa: B905 - as many; in this function time counts
                 if array.dtype != dtype:
                     break
                 shapes.append(array.shape)

@@ -41,6 +41,11 @@ class Turn:
         self.room = run_room(model.limits)
         """Bytes that a run may hold in tensors at the same time."""
 
+    @property
+    def is_told_by_shapes(self) -> bool:
+        """Whether the types and shapes of the inputs tell all values that symbols have when a turn begins."""
+        return self.inputs.types is not None and not self._telling
+
     def begin(
         self,
         host: HostState,

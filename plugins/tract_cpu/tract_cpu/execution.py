@@ -67,25 +67,27 @@ class Arena:
 class Execution:
     """The memory and the tables for one stage of a run with certain sizes. Used by one state at a time.
 
-    ``symbols``: the sizes that came up for this stage; ``values``: of all symbols known by now; ``root``: of those that
-    were when the run began. ``first``: the number of its first native step; ``steps``: of the one behind its last one.
-    ``frame``: the address of what the executor takes; ``frame_within``: the same for going on in the middle of a loop,
-    which has moved addresses. ``passed``: the addresses that a run passes. ``status``: the address where kernels
-    refuse. ``later``: what the next stage is run with, by what was found out for it. ``outputs``: those that native
-    code fills and whose sizes are known from this stage on, by their numbers; ``filled``: their shapes and types.
-    ``shapes``: those of the inputs of the last turn; ``given``: the values of symbols that the caller gave with them;
-    ``repeat``: what does a turn with such inputs again. ``never_stops``: whether a call is done before anybody has to
-    look at the clock. ``seen``: tensors in its memory, as views that nobody can write to, for those that the host looks
-    at in every turn; ``looked_at``: the same for those that are read at its end, by the ids of their `View`.
-    ``sharing``: what says whether runs are shared with other threads; without it they are, where there is work for
-    these. ``bytes``: how much memory the stage takes, with its outputs; ``bytes_so_far``: with those before it.
-    ``is_watched``: whether one of its steps has to be told when time is up. ``may_repeat``: whether turns with such
-    inputs may be done by a native function.
+    ``symbols``: the sizes that came up for this stage; ``values``: of all symbols known now. ``first``: the number of
+    its first native step; ``steps``: of the one behind its last one. ``frame``: the address of what the executor takes;
+    ``frame_within``: the same for going on in the middle of a loop, which has moved addresses. ``passed``: the
+    addresses that a run passes. ``status``: the address where kernels refuse. ``later``: what the next stage is run
+    with, by what was found out for it; ``later_count``, ``later_bytes``: how much there is of later stages, at the
+    first one. ``outputs``: those that native code fills and whose sizes are known from this stage on, by their numbers;
+    ``filled``: their shapes and types. ``shapes``: those of the inputs of the last turn; ``given``: the values of
+    symbols that the caller gave with them; ``repeat``: what does a turn with such inputs again. ``never_stops``:
+    whether a call is done before anybody has to look at the clock. ``seen``: tensors in its memory, as views that
+    nobody can write to, for those that the host looks at in every turn; ``looked_at``: the same for those that are read
+    at its end, by the ids of their `View`. ``sharing``: what says whether runs are shared with other threads; without
+    it they are, where there is work for these. ``bytes``: how much memory the stage takes, with its outputs;
+    ``bytes_so_far``: with those before it. ``is_watched``: whether one of its steps has to be told when time is up.
+    ``may_repeat``: whether turns with such inputs may be done by a native function.
     """
 
     sharing: Sharing | None = None
     is_watched: bool = False
     may_repeat: bool = False
+    later_count: int = 0
+    later_bytes: int = 0
 
     def __init__(
         self,
@@ -114,7 +116,6 @@ class Execution:
         section = layout.sections[self.stage]
         self.first, self.steps = section.first, section.last
         self.symbols, self.values = dict(symbols if own is None else own), dict(symbols)
-        self.root: Mapping[str, int] = self.symbols if before is None else before.root
         self.later: dict[LaterKey, Execution] = {}
         bound = section.bind(symbols)
         sizes = {number: tuple(evaluate(dim, symbols) for dim in shape) for number, (shape, _) in outputs.items()}
@@ -184,10 +185,10 @@ class Execution:
         self._frame_within[FRAME.index("patch_count")] = 0
         self.frame_within = address_of(self._frame_within)
 
-    @property
-    def held(self) -> int:
-        """How much memory this takes, with what is remembered of later stages."""
-        return self.bytes + sum(one.held for one in self.later.values())
+    def forget_later(self) -> None:
+        """Give back the memory and the tables of later stages."""
+        self.later.clear()
+        self.later_count = self.later_bytes = 0
 
     def begin(self) -> None:
         """A turn begins: where one before was left in the middle is forgotten."""

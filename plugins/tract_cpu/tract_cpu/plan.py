@@ -58,8 +58,8 @@ MOST_IDLE_BYTES: Final = 16 << 20
 MOST_IDLE_SHARE: Final = 64
 """How many bytes each of them takes at most once there is another one, and which part of what a run may take."""
 
-MOST_LATER: Final = 16
-"""For how many sizes that came up in the middle of runs an execution keeps what comes after."""
+MOST_LATER: Final = 128
+"""For how many sizes that came up in the middle of runs it is kept what these went on with."""
 
 MOST_SIZES: Final = 64
 """Of how many sizes a plan remembers how runs with them are best done."""
@@ -238,7 +238,8 @@ class CpuPlan:
                     turn.check(symbols)
                 except TractError as error:
                     raise error.at(place) from error.__cause__
-        self._give_up_idle(symbols if before is None else before.root)
+        if before is None:
+            self._give_up_idle(symbols)
         found = Execution(
             self.layout,
             self.kernels,
@@ -255,11 +256,19 @@ class CpuPlan:
             found.sharing = self._sharing_with(own if before is None else {**own, "": stage})
         return found
 
-    def later_execution(self, before: Execution, key: LaterKey, symbols: Mapping[str, int]) -> Execution:
-        """What a run goes on with behind the stage ``before``, and does again where ``key`` comes up again there."""
-        if len(before.later) >= MOST_LATER or before.held - before.bytes > self._most_idle:
-            before.later.clear()
+    def later_execution(
+        self, first: Execution, before: Execution, key: LaterKey, symbols: Mapping[str, int]
+    ) -> Execution:
+        """What a run goes on with behind the stage ``before``, and does again where ``key`` comes up there.
+
+        ``first``: what the run began with.
+        """
+        if first.later_count >= MOST_LATER or first.later_bytes > self._most_idle:
+            first.forget_later()
+        self._give_up_idle(first.symbols)
         found = before.later[key] = self.new_execution(symbols, before)
+        first.later_count += 1
+        first.later_bytes += found.bytes
         return found
 
     def _watching(self, number: int) -> int:
@@ -311,7 +320,7 @@ class CpuPlan:
 
     def _is_large(self, execution: Execution) -> bool:
         """Whether it takes so much memory that it is given back before there is another one."""
-        return execution.held > self._most_idle
+        return execution.bytes + execution.later_bytes > self._most_idle
 
     @property
     def _most_idle(self) -> int:
@@ -339,6 +348,10 @@ class CpuPlan:
         inlined = self.details.inlined_at(first)
         within = inlined is not None and self.layout.numbers[inlined.first] < first
         frame = execution.frame_within if within else execution.frame
+        if execution.threads == 1 and not execution.is_watched:
+            self._steps(frame, first, last, 0)
+            self._go_on(execution, first, last, 1)
+            return
         with _watched(execution):
             pool().run(execution.threads, self._steps, (frame, first, last), (), self._help)
             self._go_on(execution, first, last, execution.threads)

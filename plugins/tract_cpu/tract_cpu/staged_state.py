@@ -58,11 +58,11 @@ class StagedState:
         execution = self._execution = self._ready_for(inputs)
         if out is not None:
             plan.turn.outputs.check(out, execution.symbols)
-        arrays = [*inputs, *[_NOTHING] * plan.ready.outputs]
-        self._stage(execution, arrays)
+        arrays, stage = [*inputs, *[_NOTHING] * plan.ready.outputs], execution
+        self._stage(stage, arrays)
         for reading in plan.readings:
-            execution = self._after(execution, reading, arrays)
-            self._stage(execution, arrays)
+            stage = self._after(stage, reading, arrays)
+            self._stage(stage, arrays)
         outputs = arrays[len(inputs) :]
         return outputs if out is None else plan.turn.outputs.fill(out, outputs)
 
@@ -116,7 +116,8 @@ class StagedState:
             reading.read(found, values)
             if node.binds:
                 plan.turn.check_after(node, values)
-            return plan.later_execution(execution, key, values)
+            assert self._execution is not None  # the run began with it
+            return plan.later_execution(self._execution, execution, key, values)
 
     def _looked_at(self, execution: Execution, view: View, arrays: Sequence[Array]) -> Array:
         """A tensor that is read; where its memory stays in one place, it is looked up once."""

@@ -92,11 +92,10 @@ class CpuState:
         plan = self.plan
         whole = symbols is None  # operators give their bodies parts of arrays
         inputs = [one if whole and one.__class__ is np.ndarray else readable(one) for one in inputs]
-        bound = plan.turn.bind(inputs, symbols, self.host)
-        execution = self._execution_for(bound)
+        execution = self._execution_for(inputs, symbols)
         if out is not None:
-            plan.turn.outputs.check(out, bound)
-        self.host.begin(bound)
+            plan.turn.outputs.check(out, execution.symbols)
+        self.host.begin(execution.symbols)
         execution.begin()
         if self.memory is not None:
             self.memory.pass_to(execution)
@@ -105,21 +104,29 @@ class CpuState:
             outputs = turn.run()
         return outputs if out is None else plan.turn.outputs.fill(out, outputs)
 
-    def _execution_for(self, bound: Mapping[str, int]) -> Execution:
-        """Memory and tables for these values of the symbols: those that there are, or new ones, once they fit."""
-        place, plan = self._workplace, self.plan
+    def _execution_for(self, inputs: Sequence[Array], symbols: Mapping[str, int] | None) -> Execution:
+        """Memory and tables for these inputs: those that there are, or new ones, once the sizes fit."""
+        place, plan, shapes = self._workplace, self.plan, [array.shape for array in inputs]
         found = place.execution or plan.idle_execution()
+        known = symbols is None and plan.turn.is_told_by_shapes
+        if found is not None and known and shapes == found.shapes and _types(inputs) == plan.turn.inputs.types:
+            place.execution = found
+            return found
+        bound = plan.turn.bind(inputs, symbols, self.host)
         if found is None or found.symbols != bound:
             found = place.execution = None
             plan.turn.check(bound)
             found = plan.new_execution(bound)
+        found.shapes = shapes if symbols is None else None
         place.execution = found
         return found
 
     def later(self, before: Execution, symbols: Mapping[str, int]) -> Execution:
         """What the run goes on with, as more sizes are known; as in a turn before, where that was of the same ones."""
         key = tuple(self.plan.own_symbols(before.stage, symbols).items())
-        found = before.later.get(key) or self.plan.later_execution(before, key, symbols)
+        first = self._workplace.execution
+        assert first is not None  # the run began with it
+        found = before.later.get(key) or self.plan.later_execution(first, before, key, symbols)
         found.begin()
         return found
 
@@ -159,6 +166,10 @@ class CpuState:
             self.plan.give_back(self._workplace.execution)
 
 
+def _types(arrays: Sequence[Array]) -> list[np.dtype[Any]]:
+    return [array.dtype for array in arrays]
+
+
 class _Turn:
     """One turn that is not one native call: host steps are in it, or somebody looks on."""
 
@@ -180,20 +191,17 @@ class _Turn:
         self.only_times = only_times
         self.state = state
         self.execution = execution
-        self.plan = state.plan
+        self.plan, self._details = state.plan, state.plan.details
         self.observe = observe
         self.symbols = state.host.session.symbols
         """The values of symbols that are known by now, and numbers that were read for steps."""
         self.inputs = inputs
-        self.hosted: dict[OutletId, Array] = {
-            **self.plan.details.constants,
-            **dict(zip(self.plan.details.model.inputs, inputs, strict=True)),
-        }
-        """Constants, inputs, and what the host gave, by outlet."""
+        self.hosted: dict[OutletId, Array] = dict(zip(self._details.model.inputs, inputs, strict=True))
+        """Inputs, and what the host gave, by outlet."""
         self.arrays: dict[int, Array] = {}
         """What was passed, by the numbers of its storages (`Layout.number`)."""
         budget.room.taken += execution.bytes_so_far
-        self._room, self._held = budget.room, Held(budget.room, self.plan.details.owners, owners_of(inputs))
+        self._room, self._held = budget.room, Held(budget.room, self._details.owners, owners_of(inputs))
         for number, array in enumerate(inputs):
             self._pass(number, array)
         self._make_outputs(out)
@@ -203,7 +211,7 @@ class _Turn:
         if self.observe is not None:
             self._one_by_one()
         else:
-            for piece, gone in zip(self.plan.details.pieces, self.plan.details.gone, strict=True):
+            for piece, gone in zip(self._details.pieces, self._details.gone, strict=True):
                 check_run_time()
                 if isinstance(piece, range):
                     self._native(piece.start, piece.stop)
@@ -214,7 +222,7 @@ class _Turn:
                     del self.arrays[number]
         return [
             self._output(outlet, view)
-            for outlet, view in zip(self.plan.details.model.outputs, self.plan.details.program.outputs, strict=True)
+            for outlet, view in zip(self._details.model.outputs, self._details.program.outputs, strict=True)
         ]
 
     def go_on_after(self, refused: int, last: int) -> None:
@@ -224,35 +232,35 @@ class _Turn:
         the operator with the body to it. Raises what the node executor raises.
         """
         layout = self.plan.layout
-        inlined = self.plan.details.inlined_at(refused)
+        inlined = self._details.inlined_at(refused)
         if inlined is not None:
             self._by_host((inlined.node,))
             self._native(layout.numbers[inlined.last], last)
             return
-        while not self.plan.details.steps[refused].nodes:
+        while not self._details.steps[refused].nodes:
             refused += 1
-        self._by_host(self.plan.details.steps[refused].nodes)
+        self._by_host(self._details.steps[refused].nodes)
         self._native(refused + 1, last)
 
     def _by_host(self, nodes: Sequence[int]) -> None:
         """Leave nodes to the host that were native, and write what the last of them gives where others look for it."""
         memory, host = self.state.memory, self.state.host
         for number in nodes:
-            node = self.plan.details.by_number[number]
+            node = self._details.by_number[number]
             inputs = [
-                self._input(outlet, self.plan.details.program.views.get(outlet), keeps=False) for outlet in node.inputs
+                self._input(outlet, self._details.program.views.get(outlet), keeps=False) for outlet in node.inputs
             ]
             keeps = memory is not None and memory.keeps(number)
             if memory is not None and keeps:
                 host.state_of(node).thaw(memory.frozen(number))
-            results = dict(zip(self.plan.details.model.nodes[number].outlets(), node.run(host, inputs), strict=True))
+            results = dict(zip(self._details.model.nodes[number].outlets(), node.run(host, inputs), strict=True))
             if memory is not None and keeps:
                 memory.keep(number, host.state_of(node).freeze())
             self.hosted.update(results)
-        for outlet in self.plan.details.model.nodes[nodes[-1]].outlets():
+        for outlet in self._details.model.nodes[nodes[-1]].outlets():
             self._write(outlet, self.hosted[outlet])
         for number in nodes:
-            for outlet in self.plan.details.model.nodes[number].outlets():
+            for outlet in self._details.model.nodes[number].outlets():
                 del self.hosted[outlet]
 
     def _native(self, first: int, last: int) -> None:
@@ -264,7 +272,7 @@ class _Turn:
 
     def _one_by_one(self) -> None:
         """Step by step, on the way that loops and branches take."""
-        steps, place = self.plan.details.program.steps, 0
+        steps, place = self._details.program.steps, 0
         while place < len(steps):
             check_run_time()
             place = self._step(place, steps[place])
@@ -276,15 +284,15 @@ class _Turn:
             return place + 1
         if isinstance(step, NativeStep):
             number = self.plan.layout.numbers[place]
-            whole = None if self.only_times else self.plan.details.inlined_at(number)
+            whole = None if self.only_times else self._details.inlined_at(number)
             if whole is not None:
                 self._native(number, self.plan.layout.numbers[whole.last])
                 return whole.last
             self.plan.call_steps(self.execution, number, number + 1)
             refused = self.execution.refused()
             if refused is None and step.tasks == CONTROL:
-                return self.plan.details.behind(int(self.execution.course[NEXT]) - 1)
-            inlined = None if refused is None else self.plan.details.inlined_at(refused)
+                return self._details.behind(int(self.execution.course[NEXT]) - 1)
+            inlined = None if refused is None else self._details.inlined_at(refused)
             if inlined is not None:
                 self._by_host((inlined.node,))
                 return inlined.last
@@ -298,24 +306,24 @@ class _Turn:
         return place + 1
 
     def _exchange(self, outlet: OutletId, array: Array) -> None:
-        view = self.plan.details.program.views.get(outlet)
-        in_memory = outlet in self.plan.details.program.blocked
+        view = self._details.program.views.get(outlet)
+        in_memory = outlet in self._details.program.blocked
         if not in_memory and (view is None or view.storage.kind not in _WRITTEN):
             shown = self.array(outlet, view)
             if shown.tobytes() == array.tobytes():
                 return  # as it was read from what was exchanged before
-            where = f"node {self.plan.details.model.nodes[outlet.node].name!r}"
+            where = f"node {self._details.model.nodes[outlet.node].name!r}"
             hint = "exchange what comes before it, or use the runtime 'reference'"
             raise RunError("its result cannot be exchanged: it is a view on another tensor", where=where, hint=hint)
         self._write(outlet, array)
 
     def _write(self, outlet: OutletId, array: Array) -> None:
         """Write a tensor where the step that computes it writes it."""
-        blocked = self.plan.details.program.blocked.get(outlet)
+        blocked = self._details.program.blocked.get(outlet)
         if blocked is not None:
             self.memory(blocked.view)[...] = blocked.form.blocked_array(array)
         else:
-            self.array(outlet, self.plan.details.program.views.get(outlet))[...] = array
+            self.array(outlet, self._details.program.views.get(outlet))[...] = array
 
     def _on_host(self, step: HostStep | ReadStep) -> None:
         """A step that is not native. Where it tells sizes, the run goes on with what these need."""
@@ -323,8 +331,8 @@ class _Turn:
             self._host(step)
         else:
             self._read(step)
-        stages, stage = self.plan.details.program.stages, self.execution.stage
-        if stage < len(stages) and self.plan.details.program.steps[stages[stage].place] is step:
+        stages, stage = self._details.program.stages, self.execution.stage
+        if stage < len(stages) and self._details.program.steps[stages[stage].place] is step:
             self.execution = self.state.later(self.execution, self.symbols)
             self._room.taken += self.execution.bytes
             self._make_outputs(None)
@@ -343,13 +351,13 @@ class _Turn:
     def _read(self, step: ReadStep) -> None:
         """Read sizes and numbers, as the host would before it computes the node."""
         arrays = [self.memory(view) for view in step.inputs]
-        reading = self.plan.details.readings[step.node.node]
+        reading = self._details.readings[step.node.node]
         reading.read(arrays, self.symbols)
         if step.node.binds:
             self.plan.turn.check_after(step.node, self.symbols)
 
     def _host(self, step: HostStep) -> None:
-        node, host, call = step.node, self.state.host, self.plan.details.calls[step.node.node]
+        node, host, call = step.node, self.state.host, self._details.calls[step.node.node]
         inputs = [self._input(outlet, view, keeps=call.keeps) for outlet, view in call.inputs]
         outputs = node.run(host, inputs)
         if node.binds:
@@ -375,9 +383,15 @@ class _Turn:
         changes = self.execution.arena.may_hold(found) or (memory is not None and memory.may_hold(found))
         return found.copy() if changes else found
 
+    def _by_outlet(self, outlet: OutletId) -> Array | None:
+        """An input, a constant, or what the host gave; ``None`` for what is only in native memory."""
+        found = self.hosted.get(outlet)
+        return self._details.constants.get(outlet) if found is None else found
+
     def _input(self, outlet: OutletId, view: View | None, *, keeps: bool) -> Array:
-        if outlet in self.hosted:
-            return self.hosted[outlet]
+        found = self._by_outlet(outlet)
+        if found is not None:
+            return found
         array = self._seen(outlet, view)
         if not keeps or view is None or view.storage.kind not in _CHANGING:
             return array
@@ -398,11 +412,11 @@ class _Turn:
         """A tensor, as a view on the memory where it is; one that is only there in blocks of channels is copied."""
         if view is not None:
             return self.memory(view)
-        details = self.plan.details
+        details = self._details
         blocked = details.program.blocked.get(outlet)  # what neither shows came from the host
         if blocked is None:  # but for weights in blocks, which nobody unpacked
             node = details.by_number[outlet.node]
-            return node.run(self.state.host, [self.hosted[one] for one in node.inputs])[outlet.slot]
+            return node.run(self.state.host, [self._input(one, None, keeps=False) for one in node.inputs])[outlet.slot]
         kind = details.model.outlet_fact(outlet).datum_type.storage.numpy
         return blocked.form.plain_array(self.memory(blocked.view)).astype(kind, copy=False)
 
@@ -417,7 +431,7 @@ class _Turn:
             assert self.state.memory is not None  # somebody keeps something
             memory, begin = self.state.memory.tensor(storage.number)
         elif storage.kind is Kind.CONSTANT:
-            memory: Any = self.plan.details.program.constants[storage.number]
+            memory: Any = self._details.program.constants[storage.number]
         else:
             memory = self.arrays[self.plan.layout.number(storage)]
         return seen(view, memory, self.symbols, begin)
@@ -431,17 +445,18 @@ class _Turn:
     def _output(self, outlet: OutletId, view: View | None) -> Array:
         if view is not None and view.storage.kind is Kind.OUTPUT:
             return self.arrays[len(self.inputs) + view.storage.number]
-        return self.hosted[outlet] if outlet in self.hosted else self.array(outlet, view)
+        found = self._by_outlet(outlet)
+        return self.array(outlet, view) if found is None else found
 
     def _show(self, step: Step) -> Mapping[OutletId, Array]:
         """Let the observer see what leaves a step. Returns what it gives instead."""
-        part, views = self.plan.details.results_of(step)
+        part, views = self._details.results_of(step)
         if self.observe is None or not part.nodes:
             return {}
         if self.only_times:
             return self.observe(part, {}) or {}
         hosted = self.hosted
-        late = self.plan.details.program.blocked  # what is born in blocks is not there as a plain tensor yet
+        late = self._details.program.blocked  # what is born in blocks is not there as a plain tensor yet
         shown = {
             outlet: hosted[outlet] if outlet in hosted else self.array(outlet, None if outlet in late else view)
             for outlet, view in views.items()
