@@ -97,15 +97,21 @@ def gathered() -> onnx.ModelProto:
     return model_of([helper.make_node("Gather", ["t", "i"], ["y"])], [index], [floats("y", "N", 30)], table)
 
 
-def hosted() -> onnx.ModelProto:
-    """Sizes that only a run tells, and a node of the host between native ones."""
+def counted(counts: str = "NonZero") -> onnx.ModelProto:
+    """Sizes that only a run tells, by a node between others."""
     nodes = [
         helper.make_node("Exp", ["x"], ["e"]),
-        helper.make_node("NonZero", ["e"], ["n"]),
+        helper.make_node(counts, ["e"], ["n"]),
         helper.make_node("Cast", ["n"], ["c"], to=TensorProto.FLOAT),
         helper.make_node("Add", ["c", "c"], ["y"]),
     ]
-    return model_of(nodes, [floats("x", "N")], [floats("y", 1, "M")], {})
+    shape = [1, "M"] if counts == "NonZero" else ["M"]
+    return model_of(nodes, [floats("x", "N")], [floats("y", *shape)], {})
+
+
+def hosted() -> onnx.ModelProto:
+    """The same, where the node in the middle is left to the host."""
+    return counted("Unique")
 
 
 def looped() -> onnx.ModelProto:
@@ -142,6 +148,7 @@ RANDOM = np.random.default_rng(3)
 CASES: dict[str, tuple[Build, list[dict[str, Any]]]] = {
     "product": (product, [{"x": RANDOM.normal(size=(n, 64)).astype(np.float32)} for n in (0, 1, 2, 7)]),
     "gathered": (gathered, [{"i": np.array([3, 39, 0])}, {"i": np.zeros(0, np.int64)}]),
+    "counted": (counted, [{"x": np.array([1, -np.inf, 0, 3], np.float32)}, {"x": np.zeros(1, np.float32)}]),
     "hosted": (hosted, [{"x": np.array([1, -np.inf, 0, 3], np.float32)}, {"x": np.zeros(1, np.float32)}]),
     "looped": (looped, [{"x": np.arange(8, dtype=np.float32)}]),
     "recurrent": (recurrent, [{"x": RANDOM.normal(size=(t, 1, 6)).astype(np.float32)} for t in (1, 5)]),

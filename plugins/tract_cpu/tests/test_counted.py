@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tract_cpu.kernels.non_zero import CHUNK
-from tract_cpu.plan import CpuPlan
+from tract_cpu.plan import MOST_LATER, CpuPlan
 from tract_cpu.staged_state import StagedState
 from tract_llvm.isa import Isa, of_this_machine
 
 from tract_core.data import DatumType
 from tract_core.dims import symbol
-from tract_core.errors import TractError
+from tract_core.errors import RunError, TractError
 from tract_core.model.fact import TypedFact
+from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.op import TypedOp
 from tract_core.model.typed import TypedModel
+from tract_core.ops.binary import Add
 from tract_core.ops.compress import Compress
+from tract_core.ops.elementwise import Floor, Neg
+from tract_core.ops.gather import Gather
+from tract_core.ops.if_then_else import Branch, IfThenElse
 from tract_core.ops.non_zero import NonZero
 from tract_core.runtime.reference import ReferenceRuntime
 
@@ -158,8 +164,6 @@ def test_another_number_than_was_announced_is_refused_as_by_the_reference() -> N
 
 
 def test_too_many_places_are_refused() -> None:
-    from dataclasses import replace
-
     model = model_of(NonZero(symbol("n")), axes("bool", 1))
     model.limits = replace(model.limits, max_tensor_bytes=1 << 16)
     x = np.ones(60000, bool)
@@ -169,3 +173,97 @@ def test_too_many_places_are_refused() -> None:
             plan.spawn().run([x])
     x[5:] = False
     assert plan.spawn().run([x])[0].shape == (1, 5)
+
+
+def test_what_is_kept_from_turn_to_turn_stays_with_its_state() -> None:
+    model, delay = TypedModel(), pytest.importorskip("tract_pulse.ops.delay").Delay(0, 2)
+    x, mask = (model.add_source(fact, parse_typed_fact(fact, model.symbols)) for fact in ("4,f32", "4,bool"))
+    (y,) = model.wire_node("y", delay, [x])
+    (chosen,) = model.wire_node("chosen", Compress(0, symbol("n")), [y, mask])
+    model.set_outputs([y, *model.wire_node("doubled", Add(), [chosen, chosen])])
+    plan, reference = plan_of(model), ReferenceRuntime().prepare(model)
+    assert plan.ready.kept
+    states, rng = (plan.spawn(), reference.spawn()), np.random.default_rng(0)
+
+    def same() -> None:
+        arrays = [rng.random(4).astype("f4"), rng.random(4) < 0.5]
+        for found, right in zip(*(one.run(arrays) for one in states), strict=True):
+            np.testing.assert_array_equal(found, right)
+
+    for _ in range(5):
+        same()
+    frozen = [one.freeze() for one in states]
+    same()
+    for one, content in zip(states, frozen, strict=True):
+        one.thaw(content)
+    same()
+    for one in states:
+        one.reset()
+    same()
+    plan.spawn().run([np.ones(4, "f4"), np.ones(4, bool)])
+    same()
+
+
+def outcome(state: Any, arrays: Sequence[np.ndarray[Any, Any]]) -> str | list[bytes]:
+    """The outputs, or the error."""
+    try:
+        return [one.tobytes() for one in state.run(arrays)]
+    except RunError as error:
+        return str(error)
+
+
+def test_what_a_kernel_refuses_behind_a_count_is_left_to_the_host() -> None:
+    model = TypedModel()
+    names = {"x": "N,f32", "places": "P,i64", "mask": "P,bool"}
+    x, places, mask = (model.add_source(name, parse_typed_fact(text, model.symbols)) for name, text in names.items())
+    (chosen,) = model.wire_node("chosen", Compress(0, symbol("n")), [places, mask])
+    (taken,) = model.wire_node("taken", Gather(0), [x, chosen])
+    model.set_outputs([chosen, *model.wire_node("more", Add(), [taken, taken])])
+    plan, reference = plan_of(model), ReferenceRuntime().prepare(model)
+    data, state = np.arange(5, dtype="f4"), plan.spawn()
+    turns = [([1, 9, 4], [1, 0, 1]), ([1, 9, 4], [1, 1, 1]), ([2, -1, 0], [0, 1, 1]), ([1, 9, 4], [1, 0, 1])]
+    for numbers, flags in turns:
+        arrays = [data, np.array(numbers), np.array(flags, bool)]
+        right = outcome(reference.spawn(), arrays)
+        assert outcome(state, arrays) == outcome(plan.spawn(), arrays) == right
+        assert isinstance(right, str) == (all(flags) and 9 in numbers)
+
+
+def test_many_sizes_take_little_memory() -> None:
+    plan = plan_of(model_of(NonZero(symbol("n")), axes("f32", 1)))
+    state, x = plan.spawn(), np.zeros(400, "f4")
+    for count in range(401):
+        x[:count] = 1
+        assert state.run([x])[0].shape == (1, count)
+    first = state._execution
+    assert first is not None
+    assert first.later_count == len(first.later) <= MOST_LATER
+    large = np.ones(1 << 22, "f4")
+    state.run([large])
+    first = state._execution
+    assert first is not None
+    assert first.later_bytes > 1 << 24
+    large[0] = 0
+    state.run([large])
+    assert first.later_count == len(first.later) == 1
+
+
+def test_a_body_that_counts_runs_with_the_sizes_around_it() -> None:
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact("N,f32", model.symbols))
+    flag = model.add_source("flag", parse_typed_fact("bool", model.symbols))
+
+    def branch(op: TypedOp) -> Branch:
+        inner = TypedModel()
+        given = inner.add_source("given", parse_typed_fact("N,f32", inner.symbols))
+        inner.set_outputs(inner.wire_node("found", NonZero(symbol("n")), inner.wire_node("z", op, [given])))
+        return Branch(inner, (1,))
+
+    model.set_outputs(model.wire_node("y", IfThenElse(branch(Neg()), branch(Floor()), ((1, symbol("K")),)), [flag, x]))
+    plan, reference = CpuPlan(model, of_this_machine()[-1]), ReferenceRuntime().prepare(model)
+    state = plan.spawn()
+    for values in ([0.5, 0, 1.5], [0, 0, 0.5], [0.5, 0, 1.5], [3]):
+        for chosen in (True, False):
+            arrays = [np.array(values, "f4"), np.array(chosen)]
+            for one in (state, plan.spawn()):
+                np.testing.assert_array_equal(one.run(arrays)[0], reference.spawn().run(arrays)[0])
