@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tract_cpu.kernels.non_zero import CHUNK
+from tract_cpu.kernels.counted.non_zero import CHUNK
 from tract_cpu.plan import MOST_LATER, CpuPlan
 from tract_cpu.staged_state import StagedState
 from tract_llvm.isa import Isa, of_this_machine

@@ -11,8 +11,7 @@ in groups (`tract_cpu.kernels.dots`), these are neighbouring channels, and what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import product
 
@@ -29,6 +28,7 @@ from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.signature import Each, Item, Memory, Signature, Size, Sizes, Taken
 from tract_cpu.kernels.squares import LANES, TOGETHER, SquareSums, interleaved
 from tract_cpu.kernels.sums import plus_products, steps_at_once
+from tract_cpu.kernels.tasks import each_task
 
 
 @frozen
@@ -158,7 +158,7 @@ class ConvWriter:
 
     def tasks(self) -> None:
         """Task by task, one row of the output, for the channels of a tile."""
-        with _each_task(self.k, [self.groups, self.far, *self.sizes[:-1], self.near]) as (
+        with each_task(self.k, [self.groups, self.far, *self.sizes[:-1], self.near]) as (
             batch,
             group,
             far,
@@ -439,28 +439,3 @@ def _declared(name: str, element: ElementType, ring: Ring | None) -> Memory | Si
 def _memory(k: Kernel, taken: Taken, name: str, element: ElementType, ring: Ring | None) -> Buffer:
     """The memory of a tensor, or of rows in scratch memory."""
     return taken.memory(name) if ring is None else k.scratch(U8).at(taken.size(name)).of(element)
-
-
-@contextmanager
-def _each_task(k: Kernel, sizes: Sequence[Value]) -> Generator[list[Value]]:
-    """Go through the tasks of a call. Gives where each is along the loops, the outermost first.
-
-    Positions are counted on, as divisions take longer than some tasks.
-
-    ``sizes``: of all loops but the outermost one, which has as many rounds as there are tasks for.
-    """
-    positions = [k.variable(k.index(0)) for _ in range(len(sizes) + 1)]
-    with k.when(k.begin < k.end):  # else sizes may be 0
-        rest = k.begin
-        for position, size in zip(reversed(positions), reversed(sizes), strict=False):
-            position.value, rest = rest % size, rest // size
-        positions[0].value = rest
-    with k.loop("task", k.end, k.begin):
-        yield [one.value for one in positions]
-        carried = k.index(1)
-        for position, size in zip(reversed(positions), reversed(sizes), strict=False):
-            following = position.value + carried
-            over = following >= size
-            position.value = k.select(over, k.index(0), following)
-            carried = k.select(over, k.index(1), k.index(0))
-        positions[0].value = positions[0].value + carried

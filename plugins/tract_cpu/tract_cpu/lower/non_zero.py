@@ -7,13 +7,14 @@ from tract_llvm.isa import Isa
 from tract_llvm.language.types import INDEX
 from tract_llvm.program.views import View
 
-from tract_core.dims import ceil_div, product
+from tract_core.dims import Dim, ceil_div, product
 from tract_core.ops.non_zero import NonZero
 from tract_core.plugins.keys import Array
 from tract_core.plugins.tables import Rows
 from tract_core.runtime.host import HostNode
 from tract_cpu.draft.lowering import Lowering, Site
-from tract_cpu.kernels.non_zero import CHUNK, CountNonZeroPlan, NonZeroPlan, StartsPlan
+from tract_cpu.kernels.counted.non_zero import CHUNK, CountNonZeroPlan, NonZeroPlan
+from tract_cpu.kernels.counted.starts import StartsPlan
 from tract_cpu.kernels.runs import Run
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.counted import Counted
@@ -30,12 +31,22 @@ def count(lowering: Lowering, x: View) -> Counted:
     x = x if x.element.kind == "f" else x.as_bits()
     size = product(x.shape)
     parts = ceil_div(size, CHUNK)
-    counts = View.contiguous(lowering.room((parts + 1) * INDEX.bytes), INDEX, (parts + 1,))
-    plan, starts = CountNonZeroPlan(x.element, Run.of(lowering.isa, x.element)), StartsPlan()
+    counts, plan = room_for_counts(lowering, parts), CountNonZeroPlan(x.element, Run.of(lowering.isa, x.element))
     given = arguments(plan, size=size, x=x.address, counts=counts.address)
     lowering.steps.append(NativeStep(plan, given, parts, (), (counts.storage,), work=size))
-    given = arguments(starts, parts=parts, counts=counts.address)
-    lowering.steps.append(NativeStep(starts, given, 1, (), (counts.storage,), work=parts))
+    return summed(lowering, x, counts)
+
+
+def room_for_counts(lowering: Lowering, parts: Dim) -> View:
+    """Memory for how much is found in each part, and behind it for how much all is."""
+    return View.contiguous(lowering.room((parts + 1) * INDEX.bytes), INDEX, (parts + 1,))
+
+
+def summed(lowering: Lowering, x: View, counts: View) -> Counted:
+    """Add the step that sums what was counted in ``x``."""
+    plan, parts = StartsPlan(), counts.shape[0] - 1
+    given = arguments(plan, parts=parts, counts=counts.address)
+    lowering.steps.append(NativeStep(plan, given, 1, (), (counts.storage,), work=parts))
     return Counted(x, counts)
 
 

@@ -1,4 +1,4 @@
-"""Tensors of which steps count the elements that are not zero."""
+"""Tensors in which steps count what a later stage of the run writes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from tract_core.frozen import frozen
 
 @frozen
 class Counted:
-    """A tensor of which elements that are not zero were counted.
+    """``x``: a tensor without gaps, in which something was counted: elements that are not zero, or what was put there.
 
-    ``x``: the tensor, without gaps. ``counts``: for each part of it, where the places of these elements begin among
-    all; at the end, how many there are.
+    ``counts``: for each part of it, where what was found there begins among all; at the end, how much all is.
     """
 
     x: View
@@ -21,6 +20,6 @@ class Counted:
 
     @property
     def total(self) -> View:
-        """How many there are."""
+        """How much all is."""
         (size,) = self.counts.shape
         return View(self.counts.storage, INDEX, (1,), (1,), size - 1)

@@ -53,33 +53,6 @@ class CountNonZeroPlan:
 
 
 @frozen
-class StartsPlan:
-    """Where the places of each part begin among all, in the place of how many it has; behind, how many there are."""
-
-    @property
-    def name(self) -> str:
-        """What profiles call it."""
-        return "starts"
-
-    @property
-    def signature(self) -> Signature:
-        """What it is called with."""
-        return Signature.of(Size("parts"), Memory("counts", INDEX))
-
-    def emit(self, k: Kernel) -> None:
-        """One task."""
-        taken = self.signature.taken(k)
-        parts, counts = taken.size("parts"), taken.memory("counts")
-        with k.loop("task", k.end, k.begin):
-            total = k.variable(k.index(0))
-            with k.loop("part", parts) as part:
-                count = counts[part]
-                counts[part] = total.value
-                total.value = total.value + count
-            counts[parts] = total.value
-
-
-@frozen
 class NonZeroPlan:
     """The places of the elements that are not zero, in row-major order. ``rank``: how many axes there are."""
 
