@@ -119,9 +119,8 @@ def _introduction() -> Iterator[str]:
     )
     yield from _wrapped(
         """This page says it for single operators, by the cases that every runtime must pass, each with every element
-        type that the operator takes. Types are those of the first input. Sizes may be symbols everywhere, as long as
-        the shapes of the inputs give their values: what depends on sizes that a run finds in its middle is left to the
-        host."""
+        type that the operator takes. Types are those of the first input. Sizes may be symbols everywhere. They may come
+        up in the middle of a run, but in bodies: a loop or a branch in which that happens is left to the host."""
     )
 
 
