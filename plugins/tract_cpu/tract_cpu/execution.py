@@ -166,8 +166,9 @@ class Execution:
         self._arguments, self._fresh = arguments, arguments.copy() if layout.loops else None
         pieces = _pieces(bound.fuel, bound.tasks, parts)
         addresses = begin + 8 * np.array(section.begins, np.int64)
-        rows = [kernels, addresses, bound.tasks, parts, *pieces]
-        self._steps = np.array(np.broadcast_arrays(*rows), np.int64).reshape(len(STEP), -1).T.copy()
+        self._steps: Array = np.empty((len(kernels), len(STEP)), np.int64)
+        for number, column in enumerate((kernels, addresses, bound.tasks, parts, *pieces)):
+            self._steps[:, number] = column
         patches = [(begin + 8 * place, number, arguments[place]) for place, number in section.passed]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
         self.passed[-1] = self.status = address_of(self._refusal)
@@ -223,6 +224,8 @@ def _pieces(fuel: Array, tasks: Array, parts: Array | int) -> tuple[Array, Array
 
     As many for each of the ``parts`` that threads share, whose looks are as far apart as that of one thread.
     """
+    if fuel.max(initial=0) < FULL // 4:  # as of most, which are looked at once
+        return -(-np.maximum(tasks, 1) // parts) * parts, fuel
     count = np.clip(fuel // (FULL // 4 * parts), 1, np.maximum(-(-tasks // parts), 1))
     each = np.ceil(np.maximum(tasks, 1) / (count * parts)) * parts
     return each.astype(np.int64), np.minimum(fuel / count, MAX_SIZE / 2).astype(np.int64)
