@@ -1,82 +1,208 @@
 """``@frozen``: frozen dataclasses whose methods are written once, here.
 
 The decorator of the standard library writes six methods for every class as text, and compiles them. With some hundred
-classes, that was a third of the time in which a small model is loaded.
+classes, that was a third of the time in which a small model is loaded. Nor is the module imported here that it is in:
+where nobody asks a class for its `dataclasses.fields`, nobody makes them.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from inspect import get_annotations
 from operator import attrgetter
 from reprlib import recursive_repr
 from types import MemberDescriptorType
-from typing import Any, Final, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, dataclass_transform
+
+if TYPE_CHECKING:
+    from dataclasses import Field, field
+else:
+    field = None  # type checkers alone read which function says more of a field
 
 T = TypeVar("T")
-
-Fields = tuple[Field[Any], ...]
 
 _MADE: Final = object()
 """The default of a parameter whose value a factory makes."""
 
+_REQUIRED: Final = object()
+"""In the place of a default where there is none."""
+
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """The class that ``@dataclass(frozen=True, slots=True)`` makes of ``cls``, in a tenth of the time.
+    """The class that ``@dataclass(frozen=True, slots=True)`` makes of ``cls``, in a twentieth of the time.
 
     It is a dataclass to everybody: `dataclasses.fields` and `replace`, ``match``, pickles and signatures work as they
     do there, and each of the two kinds may derive from the other. Methods that ``cls`` has of its own are kept.
 
     Raises TypeError for a field that the constructor does not take: ``field(init=False)`` is for `dataclass`.
     """
-    twin = _twin(cls)
-    own = [one.name for one in fields(twin)]
-    inherited: dict[str, Field[Any]] = {}
-    for base in reversed(cls.__mro__):
-        inherited |= vars(base).get("__dataclass_fields__", {})
-    twin.__dataclass_fields__ = inherited | twin.__dataclass_fields__
-
-    body = {name: value for name, value in vars(cls).items() if name not in (*own, "__dict__", "__weakref__")}
-    for name, method in _methods(fields(twin)).items():
+    described = _Described(cls)
+    body = {name: value for name, value in vars(cls).items() if name not in (*described.own, "__dict__", "__weakref__")}
+    for name, method in _methods([*described.every.values()]).items():
         if body.get(name) is None:  # Python gives a class with an __eq__ of its own the __hash__ None
             body[name] = method
-    body["__slots__"] = [name for name in own if name not in inherited]
-    body["__dataclass_fields__"] = twin.__dataclass_fields__
-    body["__dataclass_params__"] = vars(_Example)["__dataclass_params__"]
+    body["__slots__"] = [name for name in described.own if name not in described.inherited]
+    body["__dataclass_fields__"] = described
+    body["__dataclass_params__"] = _PARAMETERS
     made = type(cls)(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Example:
-    """What the standard library notes about the options of this class holds for each of ours."""
+class _One:
+    """A field, as far as methods need to know it. ``default``, ``factory``: `_REQUIRED` for none."""
+
+    __slots__ = ("compare", "default", "factory", "hash", "kw_only", "name", "repr", "type")
+
+    def __init__(self, name: str, kind: Any, default: Any = _REQUIRED, said: Field[Any] | None = None) -> None:
+        """``said``: what `dataclasses.field` returned, or what the standard library made of it."""
+        self.name, self.type, self.default, self.factory = name, kind, default, _REQUIRED
+        self.repr = self.compare = self.hash = True
+        self.kw_only = False
+        if said is not None:
+            from dataclasses import MISSING
+
+            self.default = _REQUIRED if said.default is MISSING else said.default
+            self.factory = _REQUIRED if said.default_factory is MISSING else said.default_factory
+            self.repr, self.compare, self.kw_only = said.repr, said.compare, said.kw_only is True
+            self.hash = said.compare if said.hash is None else said.hash
 
 
-def _twin(cls: type) -> Any:
-    """A class with the annotations and defaults of ``cls``, and nothing else, in which the fields have been found.
+class _Described:
+    """The fields of a class: in its ``__dataclass_fields__``, which are made when somebody asks for them.
 
-    The decorator of the standard library finds them without writing a method. It cannot be asked about ``cls``
-    itself: it takes no class that derives from a frozen one and is not to be frozen by it too.
+    ``inherited``, ``own``, ``every``: those of its bases, its own, and both, by their names, in order.
     """
-    annotations = get_annotations(cls)
-    body = {name: value for name, value in vars(cls).items() if name in annotations}
-    body |= {"__annotations__": annotations, "__module__": cls.__module__, "__doc__": cls.__doc__ or "undocumented"}
-    twin: Any = dataclass(init=False, repr=False, eq=False)(type(cls.__name__, (), body))
-    for one in fields(twin):
-        if not one.init:
-            raise TypeError(f"{cls.__qualname__}.{one.name} is no parameter of the constructor: use dataclass")
-    return twin
+
+    def __init__(self, cls: type) -> None:
+        self._annotations = get_annotations(cls)
+        self._values = {name: value for name, value in vars(cls).items() if name in self._annotations}
+        self._owner = cls
+        self._made: dict[str, Field[Any]] | None = None
+        self.inherited: dict[str, _One] = {}
+        for base in reversed(cls.__mro__[1:]):
+            self.inherited |= _own_fields(base) or {}
+        plain = _plain_fields(cls, self._annotations)
+        self.own = self._looked_at() if plain is None else plain
+        self.every = self.inherited | self.own
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner = owner
+
+    def __get__(self, thing: object, kind: type | None = None) -> dict[str, Field[Any]]:
+        """The fields, as `dataclasses` has them."""
+        if self._made is not None:
+            return self._made
+        made: dict[str, Field[Any]] = {}
+        base: Any
+        for base in reversed(self._owner.__mro__[1:]):
+            made |= base.__dataclass_fields__ if "__dataclass_fields__" in vars(base) else {}
+        made |= self._twin().__dataclass_fields__
+        self._made = made
+        return made
+
+    def _twin(self) -> Any:
+        """A class with the same annotations and defaults, and nothing else, in which the fields have been found.
+
+        The decorator of the standard library finds them without writing a method. It cannot be asked about the class
+        itself: it takes no class that derives from a frozen one and is not to be frozen by it too.
+        """
+        from dataclasses import dataclass
+
+        of = self._owner
+        body = {**self._values, "__annotations__": self._annotations, "__module__": of.__module__, "__doc__": "a twin"}
+        return dataclass(init=False, repr=False, eq=False)(type(of.__name__, (), body))
+
+    def _looked_at(self) -> dict[str, _One]:
+        """The own fields, as the standard library finds them. Raises what that does."""
+        from dataclasses import fields
+
+        found = fields(self._twin())
+        for one in found:
+            if not one.init:
+                name = f"{self._owner.__qualname__}.{one.name}"
+                raise TypeError(f"{name} is no parameter of the constructor: use dataclass")
+        return {one.name: _One(one.name, one.type, said=one) for one in found}
 
 
-def _methods(every: Fields) -> dict[str, Any]:
+def _plain_fields(cls: type, annotations: Mapping[str, Any]) -> dict[str, _One] | None:
+    """The own fields of a class; ``None`` where the standard library has to look at one."""
+    names, values = vars(sys.modules[cls.__module__]), vars(cls)
+    found: dict[str, _One] = {}
+    for name, kind in annotations.items():
+        if not isinstance(kind, str):
+            return None
+        head, value = kind.partition("[")[0].strip(), values.get(name, _REQUIRED)
+        meant = names.get(head)
+        if meant is ClassVar:
+            continue
+        if head.endswith(_SPECIAL) or getattr(meant, "__module__", "") == "dataclasses":
+            return None
+        if value.__class__.__module__ != "dataclasses":
+            if value.__class__.__hash__ is None or hasattr(value, "__get__"):
+                return None
+            found[name] = _One(name, kind, value)
+        elif value.init:
+            found[name] = _One(name, kind, said=value)
+        else:
+            return None
+    return found
+
+
+_SPECIAL: Final = (".ClassVar", ".InitVar", ".KW_ONLY")
+"""How annotations end that make none a field, or others."""
+
+
+class _Parameters:
+    """``__dataclass_params__``: what the standard library notes about the options of `frozen`, when it is asked for."""
+
+    def __get__(self, thing: object, kind: type | None = None) -> Any:
+        return _parameters()
+
+
+_PARAMETERS: Final = _Parameters()
+
+
+@cache
+def _parameters() -> Any:
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True, slots=True)
+    class Example:
+        """Its options are ours."""
+
+    return vars(Example)["__dataclass_params__"]
+
+
+def _own_fields(kind: type) -> dict[str, _One] | None:
+    """The fields of a class, with those that it inherits, by their names; ``None`` where a decorator made none."""
+    found = vars(kind).get("__dataclass_fields__")
+    if found is None or isinstance(found, _Described):
+        return found and found.every
+    from dataclasses import fields
+
+    return {one.name: _One(one.name, one.type, said=one) for one in fields(kind)}
+
+
+@cache
+def _fields_of(kind: type) -> tuple[_One, ...]:
+    """The fields of a class, or of that from which it derives without a decorator."""
+    every = next(found for base in kind.__mro__ if (found := _own_fields(base)) is not None)
+    return tuple(every.values())
+
+
+@cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    return tuple(one.name for one in _fields_of(kind))
+
+
+def _methods(every: Sequence[_One]) -> dict[str, Any]:
     """The methods of a class with these fields, and the names by which ``match`` takes it apart."""
     compared = _reader([one.name for one in every if one.compare])
-    hashed = _reader([one.name for one in every if (one.compare if one.hash is None else one.hash)])
+    hashed = _reader([one.name for one in every if one.hash])
 
     def equal(self: object, other: object) -> bool:
         return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
@@ -93,7 +219,7 @@ def _methods(every: Fields) -> dict[str, Any]:
         "__delattr__": _delattr,
         "__getstate__": _getstate,
         "__setstate__": _setstate,
-        "__replace__": replace,
+        "__replace__": _replace,
         "__match_args__": tuple(one.name for one in every if not one.kw_only),
     }
 
@@ -107,22 +233,17 @@ def _reader(names: list[str]) -> Callable[[object], tuple[object, ...]]:
 
 def replaced(thing: T, **changes: Any) -> T:
     """What `dataclasses.replace` gives for an object of a class as those here, in a third of the time."""
-    for name in _parameters(thing.__class__):
+    kind: Any = thing.__class__
+    for name in _names_of(kind):
         if name not in changes:
             changes[name] = getattr(thing, name)
-    return thing.__class__(**changes)
-
-
-@cache
-def _parameters(cls: Any) -> tuple[str, ...]:
-    """The names that the constructor takes."""
-    return tuple(one.name for one in fields(cls))
+    return kind(**changes)
 
 
 class _Constructor:
     """``__init__`` of a class with these fields, compiled when it is first asked for: many classes make no object."""
 
-    def __init__(self, every: Fields) -> None:
+    def __init__(self, every: Sequence[_One]) -> None:
         self._fields = every
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -133,16 +254,16 @@ class _Constructor:
         return init.__get__(thing, kind)
 
 
-def _constructor(owner: type, every: Fields) -> Any:
+def _constructor(owner: type, every: Iterable[_One]) -> Any:
     """A function with a parameter for each field, that sets the fields and then calls ``__post_init__``."""
     scope: dict[str, Any] = {"_put": object.__setattr__, "_MADE": _MADE}
     plain, named, lines = ["self"], ["*"], ["pass"]
     for one in every:
         name, default, value = one.name, "", one.name
-        if one.default_factory is not MISSING:
-            scope[f"_make_{name}"] = one.default_factory
+        if one.factory is not _REQUIRED:
+            scope[f"_make_{name}"] = one.factory
             default, value = "=_MADE", f"_make_{name}() if {name} is _MADE else {name}"
-        elif one.default is not MISSING:
+        elif one.default is not _REQUIRED:
             scope[f"_default_{name}"] = one.default
             default = f"=_default_{name}"
         (named if one.kw_only else plain).append(name + default)
@@ -166,32 +287,44 @@ def _constructor(owner: type, every: Fields) -> Any:
 
 @recursive_repr()
 def _repr(self: Any) -> str:
-    shown = [f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr]
+    shown = [f"{one.name}={getattr(self, one.name)!r}" for one in _fields_of(type(self)) if one.repr]
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
 def _setattr(self: Any, name: str, value: object) -> None:
     if _is_fixed(self, name):
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        raise _frozen_instance(f"cannot assign to field {name!r}")
     object.__setattr__(self, name, value)
 
 
 def _delattr(self: Any, name: str) -> None:
     if _is_fixed(self, name):
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
+        raise _frozen_instance(f"cannot delete field {name!r}")
     object.__delattr__(self, name)
+
+
+def _frozen_instance(problem: str) -> AttributeError:
+    from dataclasses import FrozenInstanceError
+
+    return FrozenInstanceError(problem)
 
 
 def _is_fixed(thing: Any, name: str) -> bool:
     """Whether an attribute is for good: all are, but those that a class which derives without a decorator adds."""
     kind: Any = thing.__class__
-    return "__dataclass_fields__" in vars(kind) or name in kind.__dataclass_fields__
+    return "__dataclass_fields__" in vars(kind) or name in _names_of(kind)
 
 
 def _getstate(self: Any) -> list[object]:
-    return [getattr(self, one.name) for one in fields(self)]
+    return [getattr(self, name) for name in _names_of(self.__class__)]
 
 
 def _setstate(self: Any, state: list[object]) -> None:
-    for one, value in zip(fields(self), state, strict=True):
-        object.__setattr__(self, one.name, value)
+    for name, value in zip(_names_of(self.__class__), state, strict=True):
+        object.__setattr__(self, name, value)
+
+
+def _replace(self: Any, /, **changes: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(self, **changes)
