@@ -11,18 +11,15 @@ import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields, replace
 from functools import cache
 from math import inf, prod
 from numbers import Real
 from operator import ge
-from pathlib import Path
-from threading import TIMEOUT_MAX
 from time import monotonic
 from typing import Any, Final
 
 from tract_core.errors import InputError, LimitExceeded, RunError
-from tract_core.frozen import frozen
+from tract_core.frozen import frozen, replaced
 
 MAX_SIZE: Final = (1 << 63) - 1
 """The greatest size of an axis: sizes are 64-bit integers wherever arrays hold them."""
@@ -59,15 +56,15 @@ class LoadLimits:
     run_deadline_s: float = inf
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value: Any = getattr(self, one.name)
+        for name in LoadLimits.__match_args__:
+            value: Any = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Real) or not ge(value, 0):  # which NaN is not
-                raise InputError(f"LoadLimits: {one.name} is {value!r}, wanted a number that is 0 or more")
+                raise InputError(f"LoadLimits: {name} is {value!r}, wanted a number that is 0 or more")
 
     @property
     def for_rewriting(self) -> LoadLimits:
         """The same without the limit on nodes: patches replace nodes, and their number has a bound of its own."""
-        return replace(self, max_nodes=sys.maxsize)
+        return replaced(self, max_nodes=sys.maxsize)
 
 
 DEFAULT_LIMITS: Final = LoadLimits()
@@ -204,7 +201,8 @@ def _of_process() -> Iterator[int]:
 def _of_container() -> Iterator[int]:
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
-            text = Path(path).read_text().strip()
+            with open(path, encoding="utf-8") as file:
+                text = file.read().strip()
         except OSError:
             continue
         if text.isdecimal():
@@ -340,6 +338,8 @@ def check_run_time() -> None:
 
 def seconds_until(time: float) -> float:
     """From now on until a time of `time.monotonic`; 0 where it is past, and no more than a thread can wait."""
+    from threading import TIMEOUT_MAX
+
     return min(max(time - monotonic(), 0.0), TIMEOUT_MAX)
 
 

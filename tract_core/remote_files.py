@@ -82,7 +82,7 @@ def _place(url: str) -> Path:
 def downloads() -> Path:
     """The folder of what is fetched, beside that of the cache; for this process alone where nothing is kept."""
     cache_folder = named_folder()
-    return _for_this_process() if cache_folder is None else cache_folder.parent / "tract-downloads"
+    return _for_this_process() if cache_folder is None else Path(cache_folder).with_name("tract-downloads")
 
 
 @cache

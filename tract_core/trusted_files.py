@@ -18,11 +18,9 @@ import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP
-from pathlib import Path
 from typing import Final
 
 from tract_core.errors import TractError
-from tract_core.saving import kind_of
 
 UNFINISHED: Final = ".new-"
 """What the names of files begin with that are being written; the number of the process that writes follows."""
@@ -44,7 +42,7 @@ class Distrusted(TractError):
 class TrustedFolder:
     """A folder that is open, and that nobody else can write to. Names are those of files right in it."""
 
-    def __init__(self, path: Path, descriptor: int | None) -> None:
+    def __init__(self, path: str, descriptor: int | None) -> None:
         """``descriptor``: of the folder; ``None`` where files are found by their paths."""
         self.path = path
         self._descriptor = descriptor
@@ -124,7 +122,7 @@ class TrustedFolder:
 
 
 @contextmanager
-def trusted_folder(path: Path, *, make: bool = False) -> Generator[TrustedFolder]:
+def trusted_folder(path: str | os.PathLike[str], *, make: bool = False) -> Generator[TrustedFolder]:
     """The folder at an absolute path, open. ``make``: with all that is missing of it, for the user alone.
 
     Raises Distrusted where somebody else could put files there, or another folder in its place; OSError where it
@@ -136,13 +134,13 @@ def trusted_folder(path: Path, *, make: bool = False) -> Generator[TrustedFolder
         return
     descriptor = os.open(found, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        _refuse(_distrusted(str(found), os.fstat(descriptor)))
+        _refuse(_distrusted(found, os.fstat(descriptor)))
         yield TrustedFolder(found, descriptor)
     finally:
         os.close(descriptor)
 
 
-def resolved(path: Path, *, make: bool = False) -> Path:
+def resolved(path: str | os.PathLike[str], *, make: bool = False) -> str:
     """An absolute path without links. ``make``: make the folders that are missing, for the user alone.
 
     Raises Distrusted where a folder or a link on the way could be exchanged by somebody else, OSError where the path
@@ -150,30 +148,36 @@ def resolved(path: Path, *, make: bool = False) -> Path:
     """
     if sys.platform == "win32":
         if make:
-            path.mkdir(0o700, parents=True, exist_ok=True)
-        return path.resolve()
-    path = path.absolute()
-    place, left, links = Path(path.anchor), list(reversed(path.parts)), 0
+            os.makedirs(path, 0o700, exist_ok=True)
+        return os.path.realpath(path)
+    whole = os.fspath(path) if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+    place, left, links = os.sep, _parts(whole), 0
     while left:
         part = left.pop()
         if part == "..":  # of what is no link, as `place` has none
-            place = place.parent
+            place = os.path.dirname(place)
             continue
-        below = place / part
+        below = os.path.join(place, part)
         status = _status(below, make=make)
         if status is None:
-            return below.joinpath(*reversed(left))
-        _refuse(_distrusted(str(below), status, on_the_way=True))
+            return os.path.join(below, *reversed(left))
+        _refuse(_distrusted(below, status, on_the_way=True))
         if not stat.S_ISLNK(status.st_mode):
             place = below
         elif (links := links + 1) > _MOST_LINKS:
-            raise OSError(ELOOP, os.strerror(ELOOP), str(path))
+            raise OSError(ELOOP, os.strerror(ELOOP), os.fspath(path))
         else:
-            left += reversed(Path(os.readlink(below)).parts)  # an absolute one begins with the root again
+            left += _parts(os.readlink(below))  # an absolute one begins with the root again
     return place
 
 
-def _status(path: Path, *, make: bool) -> os.stat_result | None:
+def _parts(path: str) -> list[str]:
+    """The root, where a path begins with it, and the names in it: the last one first."""
+    names = [one for one in path.split(os.sep) if one not in {"", os.curdir}]
+    return [*reversed(names), os.sep] if path.startswith(os.sep) else names[::-1]
+
+
+def _status(path: str, *, make: bool) -> os.stat_result | None:
     """What is there, which is made if need be; ``None`` for nothing."""
     try:
         return os.lstat(path)
@@ -181,7 +185,7 @@ def _status(path: Path, *, make: bool) -> os.stat_result | None:
         if not make:
             return None
     with suppress(FileExistsError):  # somebody made it just now
-        path.mkdir(0o700)
+        os.mkdir(path, 0o700)
     return os.lstat(path)
 
 
@@ -216,6 +220,8 @@ def _refuse(found: Distrusted | None) -> None:
 def _distrusted_file(path: str, status: os.stat_result) -> Distrusted | None:
     """Why a file may be somebody else's, or change under another name; ``None`` for one that may not."""
     if not stat.S_ISREG(status.st_mode):
+        from tract_core.saving import kind_of
+
         return Distrusted(f"it is {kind_of(status.st_mode)}", where=path)
     if sys.platform != "win32" and status.st_nlink > 1:
         return Distrusted(f"it has {status.st_nlink} names (hard links)", where=path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,11 +10,6 @@ from tract_core.errors import InputError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_core.plugins.descriptor import Format
 from tract_core.safe_files import check_size
-
-
-def is_in_memory(given: Any) -> bool:
-    """Whether this is no path, nor the content of a file."""
-    return not isinstance(given, (str, os.PathLike, bytes, bytearray, memoryview))
 
 
 def content_of(given: Any, limits: LoadLimits | None) -> bytes | None:

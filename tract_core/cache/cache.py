@@ -19,7 +19,6 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from mmap import ACCESS_READ, mmap
-from pathlib import Path
 from re import fullmatch
 from typing import Final
 
@@ -80,7 +79,7 @@ class CacheWarning(UserWarning):
 class Cache:
     """``folder``: where the files are, an absolute path; ``None`` keeps none. ``most``: bytes that are kept, about."""
 
-    folder: Path | None
+    folder: str | None
     most: int = MOST_BYTES
 
     @property
@@ -89,12 +88,12 @@ class Cache:
         return self.most // _PART_OF_ONE
 
     @staticmethod
-    def at(folder: Path | None, most: int = MOST_BYTES) -> Cache:
+    def at(folder: str | os.PathLike[str] | None, most: int = MOST_BYTES) -> Cache:
         """The cache in a folder; one that keeps nothing, with a warning, where others could exchange it.
 
         Whoever can write there decides what is executed here. Nor is anything kept where the path leads nowhere.
         """
-        with Cache(folder, most).opened(make=True) as found:
+        with Cache(None if folder is None else os.fspath(folder), most).opened(make=True) as found:
             return Cache(None) if found is None else Cache(found.path, most)
 
     def get(self, key: Key) -> bytes | None:
@@ -185,7 +184,7 @@ class Cache:
         _ADDED[folder.path] = added
 
 
-_ADDED: Final[dict[Path, int]] = {}
+_ADDED: Final[dict[str, int]] = {}
 """Bytes by folder that this process has added since it looked at how much there is."""
 
 
@@ -215,10 +214,10 @@ def _digest(key: Key, code: bytes) -> bytes:
     return blake2b(code, digest_size=_DIGEST_BYTES, key=key.digest.encode(), person=_FORMAT).digest()
 
 
-def _tell_of_folder(folder: Path | None, why: Distrusted) -> None:
+def _tell_of_folder(folder: str | None, why: Distrusted) -> None:
     _tell(
         f"compiled kernels and prepared models are not kept: others may write to {str(why.where)!r} ({why.problem}), "
-        f"and what is kept in {str(folder)!r} is executed (hint: chmod go-w and 'tract cache clear', or another folder "
+        f"and what is kept in {folder!r} is executed (hint: chmod go-w and 'tract cache clear', or another folder "
         f"in {VARIABLE}; {VARIABLE}=0 keeps none)"
     )
 
@@ -248,11 +247,11 @@ def cache_here() -> Cache:
 
 
 @cache
-def _opened(folder: Path | None, most: int) -> Cache:
+def _opened(folder: str | None, most: int) -> Cache:
     return Cache.at(folder, most)
 
 
-def named_folder() -> Path | None:
+def named_folder() -> str | None:
     """The folder that ``TRACT_CACHE`` names; ``None`` where it is ``0`` or empty; else that of the user's caches.
 
     A relative path is one of the folder in which this process was when it asked for the first time.
@@ -260,13 +259,18 @@ def named_folder() -> Path | None:
     named = os.environ.get(VARIABLE)
     if named in {"", "0"}:
         return None
+    found = os.path.expanduser(named) if named else _users_caches()
+    if found.startswith("~"):  # there is no home
+        return None
     try:
-        return _absolute(Path(named).expanduser() if named else _users_caches()) / "tract"
-    except (RuntimeError, OSError):  # there may be no home, and no current folder
+        return os.path.join(_absolute(found), "tract")
+    except OSError:  # there is no current folder
         return None
 
 
-_absolute: Final = cache(Path.absolute)
+@cache
+def _absolute(path: str) -> str:
+    return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
 
 
 def named_size() -> int:
@@ -281,10 +285,10 @@ def named_size() -> int:
     return int(float(number) * (1024 if binary else 1000) ** (_UNITS.index(unit) + 1 if unit else 0))
 
 
-def _users_caches() -> Path:
+def _users_caches() -> str:
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        return os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    named = Path(os.environ.get("XDG_CACHE_HOME") or ".")
-    return named if named.is_absolute() else Path.home() / ".cache"  # as that standard has it
+        return os.path.expanduser("~/Library/Caches")
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return named if os.path.isabs(named) else os.path.expanduser("~/.cache")  # as that standard has it

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count
-from pathlib import Path
 from time import time
 from typing import Final
 
@@ -25,13 +24,13 @@ _BEGIN: Final = time()
 
 
 @cache
-def digest_of_sources(path: Path) -> str:
+def digest_of_sources(path: str | os.PathLike[str]) -> str:
     """What changes when a Python file does, or one in a folder or below it.
 
     Where one is younger than this process, nobody can tell whether it is what was imported.
     """
     try:
-        files = sorted(files_at(str(path), ".py"))
+        files = sorted(files_at(os.fspath(path), ".py"))
         if not are_settled(files):
             return f"{ONLY_HERE}{next(NUMBERS)}"
         key = Key(_digest_of_listing(path, files), True)
@@ -69,14 +68,16 @@ def files_at(place: str, *endings: str) -> Iterator[tuple[str, os.stat_result]]:
                 yield from files_at(entry.path, *endings)
 
 
-def _digest_of_listing(path: Path, files: Files) -> str:
+def _digest_of_listing(path: str | os.PathLike[str], files: Files) -> str:
     listed = [
         (file, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino) for file, found in files
     ]
-    return digest_of(f"sources {path}: {listed}")
+    return digest_of(f"sources {os.fspath(path)}: {listed}")
 
 
-def _digest_of_contents(path: Path, files: Files) -> str:
+def _digest_of_contents(path: str | os.PathLike[str], files: Files) -> str:
+    from pathlib import Path
+
     state = blake2b(digest_size=16)
     for file, _ in files:
         content = Path(file).read_bytes()

@@ -111,7 +111,7 @@ def _model_of(ctx: click.Context) -> Any:
     given = ctx.find_root().params
     try:
         from tract_core.api.formats import find_format
-        from tract_core.api.loading import load_with, loader_of
+        from tract_core.api.reading import load_with, loader_of
         from tract_core.limits import LoadLimits
 
         format_name, path = find_format(Path(os.path.expanduser(given["model"])), given.get("format_name"))

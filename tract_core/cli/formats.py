@@ -94,6 +94,6 @@ def loader_with(format_name: str, given: Mapping[FormatFlag, Any], limits: LoadL
 
     Raises InputError when a flag is about another format, or the format has no limits.
     """
-    from tract_core.api.loading import loader_of
+    from tract_core.api.reading import loader_of
 
     return loader_of(format_name, **keywords_for(format_name, given), limits=limits)

@@ -21,7 +21,7 @@ from tract_core.analysis.findings import Examination
 from tract_core.analysis.inference import InferenceModel
 from tract_core.api.formats import find_format
 from tract_core.api.given import is_url
-from tract_core.api.loading import load_with
+from tract_core.api.reading import load_with
 from tract_core.cli.formats import loader_with
 from tract_core.cli.readings import array_file
 from tract_core.cli.stages import stages

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from time import time
 from typing import Final
 
@@ -166,7 +165,7 @@ def _key(*texts: str) -> Key:
     return Key(digest_of(*texts), True, PLAN)
 
 
-def digest_of_file(path: Path) -> str | None:
+def digest_of_file(path: str | os.PathLike[str]) -> str | None:
     """That of the content of a file; ``None`` where it may be changing now.
 
     To read a large file takes longer than to load it. So the digest is kept, under a key of what the system says of the
@@ -179,7 +178,7 @@ def digest_of_file(path: Path) -> str | None:
     key, where = _key("file", repr(told)), cache_here()
     found = found_in(where, key)
     if found is None:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             digest = blake2b(digest_size=20)
             while piece := file.read(1 << 20):
                 digest.update(piece)

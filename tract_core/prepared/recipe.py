@@ -7,14 +7,13 @@ somebody looks at it, and with luck nobody does.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from tract_core.cache.cache import cache_here
 from tract_core.digests import digest_of
-from tract_core.frozen import frozen
+from tract_core.frozen import frozen, replaced
 from tract_core.limits import LoadLimits
 from tract_core.prepared.environment import Environment, digest_of_file, environment
 from tract_core.prepared.records import found_in, written
@@ -45,11 +44,11 @@ class Recipe:
         """The recipe with one more step: what was done, and with which values; ``None`` where these cannot be told."""
         if not all(isinstance(one, _PLAIN) for one in step):
             return None
-        return replace(self, digest=digest_of(self.digest, repr(step)))
+        return replaced(self, digest=digest_of(self.digest, repr(step)))
 
     def telling(self, value: Any = None) -> Recipe:
         """The recipe, which has come as far as this. ``value``: what is said of what it gave."""
-        return replace(self, told=(*self.told, (self.digest, Told(value))))
+        return replaced(self, told=(*self.told, (self.digest, Told(value))))
 
     def found(self) -> Told | None:
         """What another process found who came as far as this, and kept a plan in the end."""
@@ -68,14 +67,14 @@ class Recipe:
                 return
 
 
-def recipe_of_file(path: Path, format_name: str | None, options: Mapping[str, Any]) -> Recipe | None:
+def recipe_of_file(path: str | os.PathLike[str], format_name: str | None, options: Mapping[str, Any]) -> Recipe | None:
     """That of a model in a file. ``None`` where nothing is kept, as of one that was just written, or is too large.
 
     ``format_name``: where the name of the file does not tell it; ``options``: of the loader.
     """
     here = environment()
     try:
-        fits = here is not None and path.is_file() and path.stat().st_size <= cache_here().largest
+        fits = here is not None and os.path.isfile(path) and os.stat(path).st_size <= cache_here().largest
         content = digest_of_file(path) if fits else None
     except OSError:  # the loader has more to say about it
         return None
@@ -84,4 +83,4 @@ def recipe_of_file(path: Path, format_name: str | None, options: Mapping[str, An
     given = [f"{name}={value!r}" for name, value in sorted(options.items()) if isinstance(value, _PLAIN)]
     if len(given) < len(options):
         return None
-    return Recipe(here, digest_of("load", content, path.name, repr(format_name), *given))
+    return Recipe(here, digest_of("load", content, os.path.basename(path), repr(format_name), *given))

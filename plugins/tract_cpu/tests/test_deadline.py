@@ -46,7 +46,7 @@ def test_a_kernel_that_takes_too_long_is_not_waited_for(tmp_path: Path, deadline
     def start(key: Key) -> Future[bytes]:
         return Future() if deadline < 1 and key == KEYS[1] else done(key)
 
-    cache = Cache(tmp_path)
+    cache = Cache(str(tmp_path))
     with cache.claims() as claims, spending(LoadLimits(deadline_s=deadline)):
         batch = Batch(cache, claims, start)
         if deadline < 1:
@@ -63,7 +63,7 @@ def test_a_kernel_that_takes_too_long_is_not_waited_for(tmp_path: Path, deadline
 
 
 def test_a_kernel_that_another_process_compiles_is_not_waited_for_either(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
+    cache = Cache(str(tmp_path))
     with cache.claims() as claims, spending(LoadLimits(deadline_s=0.05)):
         claims.take = lambda _: False  # type: ignore[method-assign] # as where another process has it
         with pytest.raises(LimitExceeded, match=r"it takes longer than 0.05 seconds"):
@@ -74,7 +74,7 @@ def test_no_kernel_is_written_when_time_is_up(tmp_path: Path, monkeypatch: pytes
     written: list[str] = []
     monkeypatch.setattr(library, "module_text", lambda emit: written.append(emit) or "")
     codes = [library.Code(key, key.digest, lambda _: None) for key in KEYS]
-    found = library.Library(chosen(""), Cache(tmp_path))
+    found = library.Library(chosen(""), Cache(str(tmp_path)))
     with spending(replace(DEFAULT_LIMITS, deadline_s=0)), pytest.raises(LimitExceeded):
         found.addresses(codes)
     assert not written

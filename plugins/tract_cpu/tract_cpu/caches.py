@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 from tract_core.frozen import frozen
@@ -50,7 +50,7 @@ def caches() -> Caches:
     return Caches(*(sizes.get(level, _USUAL[level]) for level in ("L1", "L2")))
 
 
-def sizes_of_caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, int]:
+def sizes_of_caches(folder: str | os.PathLike[str] = "/sys/devices/system/cpu/cpu0/cache") -> dict[str, int]:
     """Bytes of each level of the cache for data, as the system says; the usual ones where it does not.
 
     ``folder``: where Linux says so.
@@ -72,12 +72,18 @@ def _of_macos(name: str) -> int | None:
     return sysctl(f"hw.perflevel0.{name}") or sysctl(f"hw.{name}")
 
 
-def _of_linux(folder: Path) -> dict[str, int]:
+def _of_linux(folder: str | os.PathLike[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     with suppress(OSError, ValueError, KeyError):
-        for index in sorted(folder.glob("index*")):
-            if (index / "type").read_text().strip() != "Instruction":
-                size = (index / "size").read_text().strip()
+        for name in sorted(os.listdir(folder)):
+            index = os.path.join(folder, name)
+            if name.startswith("index") and _said(index, "type") != "Instruction":
+                size = _said(index, "size")
                 unit = {"K": 10, "M": 20, "G": 30}[size[-1]]
-                found[f"L{(index / 'level').read_text().strip()}"] = int(size[:-1]) << unit
+                found[f"L{_said(index, 'level')}"] = int(size[:-1]) << unit
     return found
+
+
+def _said(folder: str, name: str) -> str:
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        return file.read().strip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from tract_core.machine import processors_here, sysctl
 
@@ -27,6 +26,7 @@ def cores_here() -> int:
 def _siblings(processor: int) -> str:
     """The processors that share a core with one, as the system writes them; its own number where it does not say."""
     try:
-        return Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list").read_text().strip()
+        with open(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list", encoding="utf-8") as file:
+            return file.read().strip()
     except OSError:
         return str(processor)

@@ -35,7 +35,7 @@ needs_owners = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the system
 
 
 def test_what_was_put_is_there(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "new" / "folder")
+    cache = Cache(str(tmp_path / "new" / "folder"))
     assert cache.get(KEY) is None
     cache.put(KEY, b"code")
     assert cache.get(KEY) == b"code"
@@ -43,7 +43,7 @@ def test_what_was_put_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [slice(None, -1), slice(0), slice(5, None)], ids=["cut off", "empty", "moved"])
 def test_a_damaged_file_is_not_used_and_is_replaced(tmp_path: Path, damage: slice) -> None:
-    cache = Cache(tmp_path)
+    cache = Cache(str(tmp_path))
     cache.put(KEY, b"code")
     (file,) = tmp_path.rglob("*.o")
     file.write_bytes(file.read_bytes()[damage])
@@ -56,7 +56,7 @@ def test_a_system_without_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """As Windows, where files are not opened in folders that are open."""
     monkeypatch.setattr(sys, "platform", "win32")
     cache = Cache.at(tmp_path / "new" / "folder", most=3 * BLOCK)
-    assert cache == Cache(tmp_path / "new" / "folder", most=3 * BLOCK)
+    assert cache == Cache(str(tmp_path / "new" / "folder"), most=3 * BLOCK)
     keys = some(cache, 4)
     assert [cache.get(key) is not None for key in keys] == [False, False, True, True]
     with cache.claims() as claims:
@@ -67,7 +67,7 @@ def test_a_system_without_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @needs_owners
 def test_what_is_not_used_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tract_core.cache.cache._TOLD", set())
-    cache = Cache(tmp_path)
+    cache = Cache(str(tmp_path))
     keys = some(cache, 3)
     for key in keys:
         (tmp_path / key.file).chmod(0o666)
@@ -85,7 +85,7 @@ def test_what_is_not_used_is_told_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    cache = Cache(tmp_path / "file")
+    cache = Cache(str(tmp_path / "file"))
     assert not cache.put(KEY, b"code")
     assert cache.get(KEY) is None
     with cache.claims() as claims:
@@ -98,7 +98,7 @@ def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    assert not Cache(tmp_path).put(KEY, b"code")
+    assert not Cache(str(tmp_path)).put(KEY, b"code")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
@@ -110,7 +110,7 @@ def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch, named: st
 
 def test_the_environment_moves_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRACT_CACHE", str(tmp_path))
-    assert named_folder() == tmp_path / "tract"
+    assert named_folder() == str(tmp_path / "tract")
 
 
 def test_a_relative_path_is_one_of_the_folder_of_the_first_time(
@@ -119,7 +119,7 @@ def test_a_relative_path_is_one_of_the_folder_of_the_first_time(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRACT_CACHE", f"relative-{tmp_path.name}")  # which nothing else asks for
     before = named_folder()
-    assert before == tmp_path / f"relative-{tmp_path.name}" / "tract"
+    assert before == str(tmp_path / f"relative-{tmp_path.name}" / "tract")
     monkeypatch.chdir("/")
     assert named_folder() == before
 
@@ -130,9 +130,9 @@ def test_a_relative_folder_of_caches_does_not_count(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert named_folder() == tmp_path / ".cache" / "tract"
+    assert named_folder() == str(tmp_path / ".cache" / "tract")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-    assert named_folder() == tmp_path / "other" / "tract"
+    assert named_folder() == str(tmp_path / "other" / "tract")
 
 
 def test_without_a_current_folder_a_relative_path_keeps_nothing(
@@ -152,7 +152,7 @@ def test_the_key_depends_on_everything() -> None:
 
 
 def test_an_entry_in_the_place_of_another_one_is_not_used(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
+    cache = Cache(str(tmp_path))
     keys = [key_of(f"kernel {number}", ISAS[0], "sources") for number in range(20)]
     for number, key in enumerate(keys):
         assert cache.put(key, b"code %d" % number)
@@ -166,7 +166,7 @@ def test_an_entry_in_the_place_of_another_one_is_not_used(tmp_path: Path) -> Non
 
 
 def test_an_entry_that_is_too_long_is_not_read(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
+    cache = Cache(str(tmp_path))
     with (tmp_path / KEY.file).open("wb") as file:
         file.truncate(1 << 40)  # without taking room on the disk
     assert cache.get(KEY) is None
@@ -181,13 +181,13 @@ def some(cache: Cache, count: int, size: int = BLOCK) -> list[Key]:
     keys = [key_of(f"kernel {number}", ISAS[0], "sources") for number in range(count)]
     for number, key in enumerate(keys):
         assert cache.put(key, bytes(size - 100))
-        os.utime(cache.folder / key.file, (time.time() - 3600 * (count - number),) * 2)
+        os.utime(os.path.join(cache.folder, key.file), (time.time() - 3600 * (count - number),) * 2)
     return keys
 
 
 def test_what_was_unused_longest_makes_room(tmp_path: Path) -> None:
-    keys = some(Cache(tmp_path), 20)
-    cache = Cache(tmp_path, most=10 * BLOCK)
+    keys = some(Cache(str(tmp_path)), 20)
+    cache = Cache(str(tmp_path), most=10 * BLOCK)
     assert cache.get(keys[3]) is not None  # which was used now, and so stays
     assert cache.put(KEY, b"code")
     left = [key for key in keys if cache.get(key) is not None]
@@ -197,13 +197,13 @@ def test_what_was_unused_longest_makes_room(tmp_path: Path) -> None:
 
 
 def test_there_is_never_more_than_is_allowed(tmp_path: Path) -> None:
-    cache = Cache(tmp_path, most=40 * BLOCK)
+    cache = Cache(str(tmp_path), most=40 * BLOCK)
     most = 0
     for number in range(200):
         assert cache.put(key_of(f"kernel {number}", ISAS[0], "sources"), bytes(5000))
         most = max(most, sum(on_disk(path.stat().st_size) for path in tmp_path.iterdir()))
     assert 30 * BLOCK <= most <= 40 * BLOCK
-    nothing = Cache(tmp_path, most=0)
+    nothing = Cache(str(tmp_path), most=0)
     assert nothing.put(KEY, b"code")
     assert os.listdir(tmp_path) == []
 
@@ -211,14 +211,14 @@ def test_there_is_never_more_than_is_allowed(tmp_path: Path) -> None:
 def test_a_full_folder_is_not_looked_at_for_every_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
     monkeypatch.setattr("tract_core.cache.cache.evict", lambda _, most: looks.append(most))
-    cache = Cache(tmp_path, most=1600 * BLOCK)
+    cache = Cache(str(tmp_path), most=1600 * BLOCK)
     some(cache, 350)
     assert looks == [1500 * BLOCK] * 4  # at first, and whenever a sixteenth was added
 
 
 def test_times_of_the_future_tell_nothing(tmp_path: Path) -> None:
     """The clock was set back. What is used sets its time right."""
-    cache = Cache(tmp_path)
+    cache = Cache(str(tmp_path))
     keys = some(cache, 3)
     for key in keys[1:]:
         os.utime(tmp_path / key.file, (time.time() + 1e7,) * 2)
@@ -244,7 +244,7 @@ Cache(Path(sys.argv[1])).put(Key("0" * 40, True), b"code")
     (left,) = os.listdir(tmp_path)
     assert left.startswith(".new-")
     (tmp_path / ".new-1-of-another-user").write_text("")
-    assert Cache(tmp_path).put(KEY, b"code")
+    assert Cache(str(tmp_path)).put(KEY, b"code")
     assert sorted(os.listdir(tmp_path)) == [".new-1-of-another-user", KEY.file]
 
 
@@ -277,7 +277,7 @@ def test_what_is_no_size(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
 @needs_owners
 def test_the_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
     folder = tmp_path / "caches" / "tract"
-    assert Cache.at(folder) == Cache(folder)
+    assert Cache.at(folder) == Cache(str(folder))
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
@@ -297,7 +297,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path, mode: int
     folder.parent.chmod(mode | 0o1000)  # where nobody moves what belongs to others, as in /tmp
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert Cache.at(folder) == Cache(folder)
+        assert Cache.at(folder) == Cache(str(folder))
 
 
 @needs_owners
@@ -311,7 +311,7 @@ def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pyte
 
 def test_what_only_this_process_can_tell_is_not_kept(tmp_path: Path) -> None:
     key = key_of(f"a kernel {ONLY_HERE}3", ISAS[0], "sources")
-    cache = Cache(tmp_path)
+    cache = Cache(str(tmp_path))
     cache.put(key, b"code")
     assert cache.get(key) is None
     assert list(tmp_path.iterdir()) == []

@@ -47,7 +47,7 @@ def three(folder: Path) -> list[Path]:
     files: list[Path] = []
     for days in (0, 2, 10):
         key = Key(f"{days:040x}", True, PLAN if days == 10 else ENDING)
-        kept = Cache(folder)
+        kept = Cache(str(folder))
         assert kept.put_parts(key, [bytes(5000)]) if days == 10 else kept.put(key, bytes(5000))
         files.append(folder / key.file)
         os.utime(files[-1], (time.time() - days * DAY - days,) * 2)

@@ -177,7 +177,7 @@ def test_a_folder_that_leads_nowhere_at_first_is_not_taken_for_safe(ground: Path
 
 def test_a_folder_that_is_there_later_is_looked_at_then(ground: Path, planted: Path, user: int) -> None:
     shared = place(ground, "shared", ROOT, 0o1777)
-    cache = Cache(shared / "tract")
+    cache = Cache(str(shared / "tract"))
     assert as_user(user, lambda: cache.get(KEY)) is None
     as_user(MALLORY, lambda: shutil.copytree(planted, shared / "tract"))
     code, (told,) = as_user(user, lambda: asked(cache))
@@ -201,7 +201,7 @@ def test_a_link_of_the_users_own_is_followed_once(ground: Path, folder: Path, pl
     mine = place(ground, "mine", user)
     as_user(user, lambda: (mine / "link").symlink_to(folder.parent))
     cache = as_user(user, lambda: Cache.at(mine / "link" / "tract"))
-    assert cache == Cache(folder)
+    assert cache == Cache(str(folder))
 
 
 def test_a_relative_path_is_that_of_the_first_time(

@@ -153,7 +153,7 @@ def _c_function(name: str, returns: Any) -> Any:
 def _listed(cpuinfo: str | PathLike[str]) -> dict[str, bool]:
     """What Linux says of the first processor: ``flags : ... avx512_vnni ...``, which LLVM calls ``avx512vnni``."""
     try:
-        with open(cpuinfo, encoding="ascii", errors="replace") as lines:
+        with open(cpuinfo, encoding="utf-8", errors="replace") as lines:
             said = dict(takewhile(lambda pair: pair[0], map(_pair, lines)))
     except OSError:
         return {}

@@ -21,8 +21,8 @@ from onnx import helper
 from onnx.backend import base
 
 from tract_core.analysis.inference import InferenceModel
-from tract_core.api.loading import load_with
 from tract_core.api.model import Model
+from tract_core.api.reading import load_with
 from tract_core.api.runnable import Runnable
 from tract_core.api.runtime import Runtime, runtime_for_name
 from tract_core.api.tensor import Tensor

@@ -52,7 +52,7 @@ def path_on_this_node(model: PlacedModel) -> Path:
             is_there = False
         if not is_there:
             folder.write(name, [model.content.data])
-        return folder.path / name
+        return Path(folder.path) / name
 
 
 def folder_of_this_user() -> Path:

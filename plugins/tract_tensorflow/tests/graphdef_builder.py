@@ -9,7 +9,7 @@ from tract_tensorflow.graphdef.protos import CLASSES
 from tract_tensorflow.graphdef.tensors import ELEMENT_TYPES
 
 import tract_core as tract
-from tract_core.api.loading import handle_of
+from tract_core.api.reading import handle_of
 from tract_core.data import DatumType
 
 CODES = {kind: code for code, kind in reversed(ELEMENT_TYPES.items())}

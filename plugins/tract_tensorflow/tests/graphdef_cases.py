@@ -10,7 +10,7 @@ import numpy as np
 from tract_tensorflow.graphdef.loader import TensorflowLoader
 
 import tract_core as tract
-from tract_core.api.loading import handle_of
+from tract_core.api.reading import handle_of
 from tract_core.model.fact import InferenceFact
 
 FOLDER = Path(__file__).with_name("graphdef")

@@ -21,7 +21,7 @@ from graphdef_builder import (
 from tract_tensorflow.graphdef.loader import TensorflowLoader
 from tract_tensorflow.graphdef.protos import CLASSES
 
-from tract_core.api.loading import handle_of
+from tract_core.api.reading import handle_of
 from tract_core.errors import (
     CorruptModel,
     InputError,

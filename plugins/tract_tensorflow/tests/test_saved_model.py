@@ -8,7 +8,7 @@ from saved_model_cases import runs, unpack, values
 from tract_tensorflow.graphdef.loader import TensorflowLoader
 
 import tract_core as tract
-from tract_core.api.loading import handle_of
+from tract_core.api.reading import handle_of
 
 
 def run(model, given, runtime="reference"):

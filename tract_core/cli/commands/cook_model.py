@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tract_core.analysis.inference import InferenceModel
 from tract_core.api.formats import format_to_write, place_to_write, write_as
-from tract_core.api.loading import load_with, loader_of
+from tract_core.api.reading import load_with, loader_of
 from tract_core.cli.assertions import AssertionFailed
 from tract_core.cli.commands.cook_compare import compare_models
 from tract_core.cli.commands.cook_report import Cooked, Side, print_report

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tract_core.api.loading import loader_of
+from tract_core.api.reading import loader_of
 from tract_core.errors import TractError
 from tract_core.limits import DEFAULT_LIMITS, LoadLimits
 from tract_inferers.assets.asset import AssetData

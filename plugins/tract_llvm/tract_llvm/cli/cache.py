@@ -14,8 +14,6 @@ import click
 from tract_core.cli.readings import NumberRange
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tract_core.cache.eviction import Contents
     from tract_core.cli.request import Request
 
@@ -64,7 +62,7 @@ def clear(request: Request, unused_for: float | None, as_json: bool) -> None:
             gone = clear_out(opened, inf if unused_for is None else time() - unused_for * DAY)
     total = sum(one.bytes for one in gone)
     if as_json:
-        told = {"folder": folder and str(folder), "removed": len(gone), "removed_bytes": total}
+        told = {"folder": folder, "removed": len(gone), "removed_bytes": total}
         click.echo(json.dumps(told, indent=1))
     else:
         request.console.line(f"removed {_files(len(gone))}, {size(total)}")
@@ -79,7 +77,7 @@ def _state() -> dict[str, Any]:
     used = [one.used for one in found.kept] if found else []
     kernels = sum(one.name.endswith(ENDING) for one in found.kept) if found else 0
     return {
-        "folder": folder and str(folder),
+        "folder": folder,
         "is_there": found is not None,
         "problem": problem,
         "kernels": kernels,
@@ -93,7 +91,7 @@ def _state() -> dict[str, Any]:
     }
 
 
-def _looked_at(folder: Path | None) -> tuple[Contents | None, str | None]:
+def _looked_at(folder: str | None) -> tuple[Contents | None, str | None]:
     """What is in the folder, if it is there, and why nothing is kept, if that is so."""
     from tract_core.cache.cache import VARIABLE
     from tract_core.cache.eviction import contents_of
@@ -105,7 +103,9 @@ def _looked_at(folder: Path | None) -> tuple[Contents | None, str | None]:
         with trusted_folder(folder) as opened:
             return contents_of(opened), None
     except FileNotFoundError:
-        above = next(one for one in folder.parents if one.exists())
+        above = folder
+        while not os.path.exists(above):
+            above = os.path.dirname(above)
         return None, None if os.access(above, os.W_OK) else f"{above} cannot be written to"
     except Distrusted as why:
         return None, f"others may write to {why.where}: {why.problem}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.analysis.inference import InferenceModel
 from tract_core.api.formats import format_to_write, place_to_write, write_as
-from tract_core.api.loading import load_with, loader_of
+from tract_core.api.reading import load_with, loader_of
 from tract_core.cli.assertions import AssertionFailed
 from tract_core.cli.warn import tell
 from tract_core.cli.writing import writer_keywords
