@@ -96,7 +96,7 @@ def cases() -> dict[str, Callable[[], Any]]:
         from tract_core.runtime.host import Bodies, HostState, host_nodes
         from tract_core.runtime.turn import Turn
     except ImportError:  # an older version
-        from tract_core.runtime.binding import bind_inputs
+        from tract_core.runtime.misfits import bind_inputs
 
         names, facts = ["x"], [model.outlet_fact(source)]
         return found | {BOUND: lambda: bind_inputs(names, facts, [x])}

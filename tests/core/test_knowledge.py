@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tract_core.dims import Dim, SymbolScope, dim_max, dim_min, evaluate, parse_dim, substitute, symbol
 from tract_core.dims.assuming import Assuming
-from tract_core.dims.bounds import at_least
+from tract_core.dims.intervals import at_least
 from tract_core.dims.known import KnownSizes
 from tract_core.model.conditions import Condition, Relation
 from tract_core.model.fact_text import parse_typed_fact

@@ -14,13 +14,15 @@ import numpy as np
 
 from tract_core.api.order import Given, in_order, wanted_of
 from tract_core.api.runtime import calling
-from tract_core.api.tensor import Tensor
-from tract_core.data import Container, DatumType, DType
+from tract_core.api.tensor import Tensor, tensor_of
 from tract_core.errors import InputError
+from tract_core.prepared.later import Later
+from tract_core.prepared.signature import ports_of
 from tract_core.runtime.protocol import LendingPlan
 
 if TYPE_CHECKING:
     from tract_core.api.runtime import Runtime
+    from tract_core.data import DType
     from tract_core.model.typed import TypedModel
     from tract_core.plugins.keys import Array
     from tract_core.prepared.signature import ModelSignature
@@ -36,16 +38,15 @@ class Calls:
 
     def __init__(self, model: TypedModel | ModelSignature, plan: Plan, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._inputs = wanted_of(model, model.inputs)
-        self._outputs = wanted_of(model, model.outputs)
-        types = [fact.datum_type for _, fact in self._inputs]
-        others = any(isinstance(kind, Container) or kind is DatumType.STRING for kind in types)
-        self._types = None if others else [(kind, kind.storage.numpy) for kind in types]
-        self._names = [name for name, _ in self._inputs]
-        self._kinds = [fact.datum_type for _, fact in self._outputs]
+        self._inputs = Later(lambda: wanted_of(model, model.inputs))
+        self._outputs = Later(lambda: wanted_of(model, model.outputs))
+        given, returned = ports_of(model)
+        types = [(kind, dtype) for kind, dtype in zip(given.kinds, given.dtypes, strict=True) if dtype is not None]
+        self._types = types if len(types) == len(given.names) else None
+        self._names, self._kinds = given.names, returned.kinds
         self._numbered_kinds = list(enumerate(self._kinds))
         self._lent = frozenset(plan.lent) if isinstance(plan, LendingPlan) else frozenset[int]()
-        self._plain = not self._lent and not any(isinstance(kind, Container) for kind in self._kinds)
+        self._plain = not self._lent and None not in returned.dtypes
 
     def arrays(self, inputs: Given) -> list[Array]:
         """The inputs, in order or by name, as arrays in the order of the model.
@@ -60,7 +61,7 @@ class Calls:
                 return views
         from tract_core.api.arrays import as_array
 
-        pairs = zip(in_order(inputs, self._inputs, "input"), self._inputs, strict=True)
+        pairs = zip(in_order(inputs, self._inputs.value, "input"), self._inputs.value, strict=True)
         return [as_array(value, name, fact.datum_type) for value, (name, fact) in pairs]
 
     def repeat(self, repeating: Repeating, inputs: Given, out: Given | None) -> list[Any] | None:
@@ -76,7 +77,7 @@ class Calls:
                 return None
             tensors: list[Any] = found
             for slot, kind in self._numbered_kinds:
-                tensors[slot] = Tensor.around(tensors[slot], kind)
+                tensors[slot] = tensor_of(tensors[slot], kind)
         except BaseException:
             with calling(self._runtime, "run"):
                 raise
@@ -96,7 +97,7 @@ class Calls:
                 return self._given_back(arrays, outputs)
             tensors: list[Tensor] = []
             for array, kind in zip(outputs, self._kinds):  # noqa: B905 - they are as many, and every call comes here
-                tensors.append(Tensor.around(array if array.__class__ is np.ndarray else _array(array), kind))
+                tensors.append(tensor_of(array if array.__class__ is np.ndarray else _array(array), kind))
         except BaseException:
             with calling(self._runtime, "run"):
                 raise
@@ -112,16 +113,16 @@ class Calls:
         lent = [one for array in arrays for one in tensors_in(array)]
         copied = partial(_copied, inputs=lent)
         return [
-            given_back(array, kind, copied if slot in self._lent else _array)
-            for slot, (array, kind) in enumerate(zip(outputs, self._kinds, strict=True))
+            given_back(array, fact.datum_type, copied if slot in self._lent else _array)
+            for slot, (array, (_, fact)) in enumerate(zip(outputs, self._outputs.value, strict=True))
         ]
 
     def _fill(self, run: Callable[..., list[Array]], arrays: Sequence[Array], out: Given) -> list[Any]:
         """One turn that fills arrays of the caller, and returns them."""
         from tract_core.api.filled import arrays_to_fill, without_overlap
 
-        given = in_order(out, self._outputs, "output")
-        filled = arrays_to_fill(given, [name for name, _ in self._outputs])
+        given = in_order(out, self._outputs.value, "output")
+        filled = arrays_to_fill(given, [name for name, _ in self._outputs.value])
         with calling(self._runtime, "run"):
             found = run(without_overlap(arrays, filled), out=filled)
             if len(found) != len(filled) or any(one is not other for one, other in zip(found, filled, strict=True)):
@@ -141,14 +142,14 @@ def named_inputs(inputs: Sequence[Any], named: Mapping[str, Any], names: Sequenc
     return by_name | dict(named)
 
 
-def _views(inputs: Iterable[Any], types: Sequence[tuple[DType, np.dtype[Any]]]) -> list[Array] | None:
+def _views(inputs: Iterable[Any], types: Sequence[tuple[DType | None, np.dtype[Any]]]) -> list[Array] | None:
     """Read-only views on arrays and tensors of these types that every runtime can read; ``None`` where one is not."""
     views: list[Array] = []
     for value, (kind, dtype) in zip(inputs, types):  # noqa: B905 - they are as many, and every call comes here
         if value.__class__ is np.ndarray and value.dtype == dtype:
             view = value.view()
             view.setflags(False)
-        elif value.__class__ is Tensor and value.datum_type() == kind:
+        elif value.__class__ is Tensor and value.is_of(kind, dtype):
             view = value.view()
         else:
             return None

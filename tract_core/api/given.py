@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tract_core.errors import InputError
@@ -22,8 +23,9 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
 
 def checked_text(path: str | os.PathLike[str]) -> str:
     """As `checked_path`, as a text."""
-    given: Any = path  # callers may be untyped
-    found: Any = os.fspath(given) if isinstance(given, (str, os.PathLike)) else None
+    found: Any = None
+    with suppress(TypeError):
+        found = os.fspath(path)
     if not isinstance(found, str):
         raise InputError(f"a path is a text or a pathlib.Path, got {type(path).__name__}", hint=hint_for(path))
     if not found:

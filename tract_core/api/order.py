@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from tract_core.errors import InputError
-from tract_core.model.fact import TypedFact
 
 if TYPE_CHECKING:
+    from tract_core.model.fact import TypedFact
     from tract_core.model.graph import OutletId
     from tract_core.model.typed import TypedModel
     from tract_core.prepared.signature import ModelSignature
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Given = Sequence[Any] | Mapping[str, Any]
 """One value per input or output: in order, or by name."""
 
-Wanted = Sequence[tuple[str, TypedFact]]
+Wanted: TypeAlias = "Sequence[tuple[str, TypedFact]]"
 """The names and facts of the inputs or outputs."""
 
 

@@ -10,14 +10,13 @@ import numpy as np
 
 from tract_core.api.computing import Computing
 from tract_core.api.handle import Handle
-from tract_core.data import Constant, DatumType, DType, QuantizedType
 from tract_core.errors import FactError, InputError
-from tract_core.model.fact import TypedFact
 from tract_core.texts import printable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tract_core.data import DatumType, DType
     from tract_core.plugins.keys import Array
 
 SHOWN = 12
@@ -46,7 +45,7 @@ class Tensor(Handle["Array"], Computing):
     for the memory itself (``copy=False``): not all of them respect that it is read-only.
     """
 
-    __slots__ = ("_type",)
+    __slots__ = ("_special",)
 
     _advice = "keep a reference to what into_numpy returned, or call to_numpy, which consumes nothing"
 
@@ -64,13 +63,14 @@ class Tensor(Handle["Array"], Computing):
         ``datum_type``: a quantised type, where the array holds its stored integers. Raises FactError for element types
         that tensors cannot have, as dates, and for a ``datum_type`` that does not store the array's elements.
         """
+        kinds = _kinds()
         try:
             found = np.asarray(array)
         except (ValueError, TypeError, RuntimeError) as error:  # the last one is what PyTorch raises
             raise FactError(f"a {type(array).__name__} is no array: {error}", where="Tensor.from_numpy") from None
         if found.dtype.kind in "OSUT":
-            return Tensor.around(array_of_strings(found, "Tensor.from_numpy"), DatumType.STRING)
-        kind = DatumType.from_numpy(found.dtype)
+            return Tensor.around(array_of_strings(found, "Tensor.from_numpy"), kinds.STRING)
+        kind = kinds.from_numpy(found.dtype)
         if datum_type is not None and datum_type.storage != kind:
             raise FactError(f"{datum_type} is not stored as {kind.short}, the type of the array", hint="see convert_to")
         return Tensor.around(np.array(found, dtype=kind.numpy, order="C", copy=True, subok=False), datum_type or kind)
@@ -78,10 +78,11 @@ class Tensor(Handle["Array"], Computing):
     @staticmethod
     def around(array: Array, datum_type: DType | None = None) -> Tensor:
         """A tensor whose memory is that of ``array``, to which nobody may write any more: `from_numpy` copies."""
-        tensor: Tensor = object.__new__(Tensor)
-        tensor._content, tensor._consumer = array, ""
-        tensor._type = DatumType.from_numpy(array.dtype) if datum_type is None else datum_type
-        return tensor
+        return tensor_of(array, _kinds().from_numpy(array.dtype) if datum_type is None else datum_type)
+
+    @property
+    def _type(self) -> DType:
+        return self._special or _kinds().from_numpy(self._held.dtype)
 
     def to_numpy(self) -> Array:
         """A new array with the elements (for a quantised tensor: the stored integers; for strings: Python objects)."""
@@ -107,6 +108,12 @@ class Tensor(Handle["Array"], Computing):
         """The element type."""
         _ = self._held
         return self._type
+
+    def is_of(self, datum_type: DType | None, dtype: np.dtype[Any]) -> bool:
+        """Whether it is of an element type, ``None`` for the one that NumPy's ``dtype`` says."""
+        if self._special is datum_type:
+            return self.dtype == dtype
+        return self._type == (datum_type or _kinds().from_numpy(dtype))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -189,6 +196,8 @@ class Tensor(Handle["Array"], Computing):
             return "<b>Tensor</b> (consumed)"
         from html import escape
 
+        from tract_core.model.fact import TypedFact
+
         shown = np.array2string(self._held, threshold=200, edgeitems=3, max_line_width=100)
         return (
             f"<b>Tensor</b> <code>{escape(str(TypedFact.of(self._type, self.shape)))}</code><pre>{escape(shown)}</pre>"
@@ -205,6 +214,8 @@ class Tensor(Handle["Array"], Computing):
     def __eq__(self, other: object) -> Any:
         if not isinstance(other, Tensor):
             return self._numbers() == other if self._compares_with(other) else NotImplemented
+        from tract_core.data import Constant
+
         mine, others = self._held, other._held
         return bool(self._type == other._type) and Constant(mine) == Constant(others)
 
@@ -215,7 +226,7 @@ class Tensor(Handle["Array"], Computing):
 
     def _compares_with(self, other: object) -> bool:
         """Whether something that is no tensor is compared with each element: what is no array either is not equal."""
-        texts = self._type is DatumType.STRING
+        texts = self._type is _kinds().STRING
         return (
             isinstance(other, str if texts else Number | np.generic)
             or hasattr(other, "__array__")
@@ -264,6 +275,15 @@ class Tensor(Handle["Array"], Computing):
         return Tensor.around, (self.to_numpy(), self._type)
 
 
+def tensor_of(array: Array, datum_type: DType | None) -> Tensor:
+    """As `Tensor.around`, where ``None`` is for an element type that that of the array says, if somebody asks."""
+    tensor: Tensor = object.__new__(Tensor)
+    tensor._content = array  # pyright: ignore[reportPrivateUsage]: a function, as it is for this package alone
+    tensor._consumer = ""  # pyright: ignore[reportPrivateUsage]
+    tensor._special = datum_type  # pyright: ignore[reportPrivateUsage]
+    return tensor
+
+
 def array_of_strings(array: Array, where: str) -> Array:
     """An array of texts as an array of Python objects: ``str``, or ``bytes`` where they were given in an object array.
 
@@ -296,7 +316,16 @@ def _capsule(array: Array, **options: Any) -> Any:
         raise ExportError(f"a {array.dtype} array cannot be exported through DLPack: {error}") from error
 
 
+def _kinds() -> type[DatumType]:
+    """The element types, which are imported when somebody asks for one."""
+    from tract_core.data import DatumType
+
+    return DatumType
+
+
 def _element(value: Any, kind: DType) -> str:
+    from tract_core.data import QuantizedType
+
     if isinstance(kind, QuantizedType):
         return f"[{int(value)}]({_number((int(value) - kind.zero_point) * kind.scale)})"
     if kind.is_bool():

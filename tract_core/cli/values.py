@@ -19,7 +19,7 @@ from tract_core.dims import evaluate, symbols_of
 from tract_core.dims.names import write_name
 from tract_core.errors import InputError
 from tract_core.model.fact import TypedFact
-from tract_core.runtime.binding import bind_inputs
+from tract_core.runtime.misfits import bind_inputs
 
 Array = np.ndarray[Any, Any]
 

@@ -1,22 +1,10 @@
-"""Element types and the values that are known before a model runs."""
+"""Element types and the values that are known before a model runs.
 
-from tract_core.data.constant import Constant, SymbolicArray, Value, value_of
-from tract_core.data.containers import Container, DType, ItemFact, MapType, OptionalType, SequenceType, parse_dtype
-from tract_core.data.datum_type import DatumType, QuantizedType, widened
+The public names, in ``__init__.pyi``, are imported when they are first used.
+"""
 
-__all__ = [
-    "Constant",
-    "Container",
-    "DType",
-    "DatumType",
-    "ItemFact",
-    "MapType",
-    "OptionalType",
-    "QuantizedType",
-    "SequenceType",
-    "SymbolicArray",
-    "Value",
-    "parse_dtype",
-    "value_of",
-    "widened",
-]
+from __future__ import annotations
+
+from tract_core.public_names import public_names
+
+__all__, __getattr__, __dir__ = public_names(__name__)

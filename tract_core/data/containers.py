@@ -333,7 +333,7 @@ def forget_symbols(kind: DType, known: frozenset[str]) -> DType:
 
 
 _CONTAINER: Final = r"(?is)\s*(sequence|optional|map)\s*\((.*)\)\s*"
-_ENTRY: Final = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,])+")
+_ENTRY: Final = r"(?:\((?:[^()]|\([^()]*\))*\)|[^,])+"
 _MAX_NESTING: Final = 8
 
 

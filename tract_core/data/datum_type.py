@@ -138,9 +138,9 @@ class DatumType(IntEnum):
             raise FactError(f"unknown element type {text!r}; known: {', '.join(sorted(_BY_NAME))}") from None
 
 
-_FLOATS: Final = frozenset(t for t in DatumType if re.fullmatch(r"B?F\d.*", t.name))
-_SIGNED: Final = frozenset(t for t in DatumType if re.fullmatch(r"I\d+", t.name))
-_UNSIGNED: Final = frozenset(t for t in DatumType if re.fullmatch(r"U\d+", t.name))
+_FLOATS: Final = frozenset(t for t in DatumType if t.name.startswith(("F", "BF")))
+_SIGNED: Final = frozenset(t for t in DatumType if t.name.startswith("I"))
+_UNSIGNED: Final = frozenset(t for t in DatumType if t.name.startswith("U"))
 _COMPLEX: Final = frozenset(t for t in DatumType if t.name.startswith("COMPLEX"))
 _NOT_NUMBERS: Final = frozenset({DatumType.BOOL, DatumType.STRING, DatumType.BLOB})
 _BY_NAME: Final = {t.name.lower(): t for t in DatumType}

@@ -9,7 +9,8 @@ from tract_core.dims.build import Comparison, comparison, comparison_difference
 from tract_core.dims.names import IDENTIFIER, QUOTED, read_quoted, write_name
 from tract_core.dims.parse import parse_comparison
 from tract_core.dims.tdim import Dim
-from tract_core.dims.walk import substitute, symbols_of
+from tract_core.dims.values import symbols_of
+from tract_core.dims.walk import substitute
 from tract_core.frozen import frozen
 
 _SCENARIO = rf"(?s)\s*(?:({IDENTIFIER})|({QUOTED}))\s*:(.*)"

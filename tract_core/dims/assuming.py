@@ -7,10 +7,10 @@ from math import gcd
 from typing import TypeAlias
 
 from tract_core.dims.atoms import Atom, Kind
-from tract_core.dims.bounds import at_most, interval, is_never_negative, without_term
+from tract_core.dims.intervals import at_most, interval, is_never_negative, without_term
 from tract_core.dims.known import SIZE, Interval, KnownSizes
 from tract_core.dims.tdim import Dim, TDim
-from tract_core.dims.walk import symbols_of
+from tract_core.dims.values import symbols_of
 
 _PARTS = 64
 """Inequalities that are made of one that was assumed."""

@@ -11,7 +11,7 @@ from math import gcd
 from typing import Literal, TypeAlias
 
 from tract_core.dims.atoms import MAX_ARGUMENTS, Atom, Kind, dim_key, too_large, weight_of
-from tract_core.dims.bounds import at_least, at_most, is_never_negative
+from tract_core.dims.intervals import at_least, at_most, is_never_negative
 from tract_core.dims.known import NOTHING, KnownSizes, single_atom
 from tract_core.dims.remainder import remainder
 from tract_core.dims.tdim import Dim, TDim, factor_dim

@@ -7,7 +7,7 @@ from itertools import product
 from math import gcd, prod
 
 from tract_core.dims.atoms import Atom, Factor, Kind
-from tract_core.dims.bounds import at_least, at_most
+from tract_core.dims.intervals import at_least, at_most
 from tract_core.dims.known import NOTHING, SIZE, Interval, KnownSizes
 from tract_core.dims.tdim import Dim, TDim, symbol
 from tract_core.dims.walk import substitute

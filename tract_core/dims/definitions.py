@@ -12,7 +12,8 @@ from typing import Final
 
 from tract_core.dims.atoms import Atom, weight_of
 from tract_core.dims.tdim import Dim, TDim
-from tract_core.dims.walk import evaluate, substitute, symbols_of
+from tract_core.dims.values import complete, symbols_of
+from tract_core.dims.walk import substitute
 from tract_core.errors import DimError
 
 LONGEST: Final = 80
@@ -102,12 +103,7 @@ class Definitions:
 
         A size that contradicts itself gets none: whoever wants it so has a condition, which says that.
         """
-        for name, dim in self._dims.items():
-            if name not in values and symbols_of(dim) <= values.keys():
-                try:
-                    values[name] = evaluate(dim, values)
-                except DimError:
-                    continue
+        complete(values, self._dims.items())
 
     def in_full(self, longest: int | None = None) -> dict[str, Dim]:
         """What each name stands for, in symbols that are no names.

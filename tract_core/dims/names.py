@@ -17,8 +17,7 @@ IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_.]*(?:/[A-Za-z_][A-Za-z0-9_.]*)*"
 QUOTED = r'i"(?:[^"\\]|\\.)*"'
 FUNCTIONS = frozenset({"min", "max", "broadcast", "floor"})
 
-_PLAIN = re.compile(IDENTIFIER)
-_ESCAPE = re.compile(r'\\(?:(["\\nrt])|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))', re.DOTALL)
+_ESCAPE = r'(?s)\\(?:(["\\nrt])|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))'
 _LETTERS = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = {character: f"\\{letter}" for letter, character in _LETTERS.items()}
 
@@ -36,14 +35,14 @@ def check_name(name: str) -> None:
 
 def write_name(name: str) -> str:
     """``name`` as expressions show it, in quotes where it is not a plain identifier or is that of a function."""
-    if _PLAIN.fullmatch(name) and name not in FUNCTIONS:
+    if re.fullmatch(IDENTIFIER, name) and name not in FUNCTIONS:
         return name
     return f'i"{"".join(map(_escape, name))}"'
 
 
 def read_quoted(text: str) -> str:
     """The name written as ``text``, which matches ``QUOTED``. Raises DimError for an unknown escape."""
-    return _ESCAPE.sub(_unescape, text[2:-1])
+    return re.sub(_ESCAPE, _unescape, text[2:-1])
 
 
 def _escape(character: str) -> str:

@@ -21,7 +21,8 @@ from tract_core.dims.names import check_name, write_name
 from tract_core.dims.parse import parse_dim
 from tract_core.dims.tdim import Dim, TDim, factor_dim, symbol
 from tract_core.dims.theory import Theory, assume, build_theory, explain_contradiction
-from tract_core.dims.walk import symbols_of, with_factor_replaced
+from tract_core.dims.values import symbols_of
+from tract_core.dims.walk import with_factor_replaced
 from tract_core.errors import DimError
 
 MAX_ASSERTIONS = 128

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from tract_core.dims.atoms import Factor, Kind
 from tract_core.dims.names import write_name
 from tract_core.dims.tdim import Dim, TDim
-from tract_core.dims.walk import evaluate, substitute, symbols_of
+from tract_core.dims.values import evaluate, symbols_of
+from tract_core.dims.walk import substitute
 from tract_core.errors import DimError
 
 _LARGEST = (1 << 63) - 1

@@ -18,7 +18,6 @@ from typing import NoReturn, TypeAlias, final
 
 from tract_core.dims.atoms import MAX_TERMS, Atom, Factor, Kind, Monomial, multiply_monomials, too_large
 from tract_core.dims.names import check_name
-from tract_core.dims.text import format_sum
 from tract_core.errors import DimError
 
 _MAX_PRODUCTS = 1 << 16
@@ -162,6 +161,8 @@ class TDim:
         try:
             return self._text
         except AttributeError:
+            from tract_core.dims.text import format_sum
+
             _keep(self, "_text", format_sum(self.terms, self.constant))
             return self._text
 

@@ -13,14 +13,15 @@ from typing import Any
 from tract_core.dims.assertion import Assertion
 from tract_core.dims.assuming import Assuming, ContradictionError, Mentions, mention
 from tract_core.dims.atoms import Atom, Factor, Kind, dim_key, weight_of
-from tract_core.dims.bounds import at_least, at_most, interval, without_term
 from tract_core.dims.build import rebuild
 from tract_core.dims.compare import less_or_equal, same_dim
+from tract_core.dims.intervals import at_least, at_most, interval, without_term
 from tract_core.dims.known import SIZE, Interval, KnownSizes, only_factor, single_atom
 from tract_core.dims.remainder import isolated_remainder
 from tract_core.dims.solve import symbol_name
 from tract_core.dims.tdim import Dim, TDim, factor_dim, symbol
-from tract_core.dims.walk import rewrite, symbols_of
+from tract_core.dims.values import symbols_of
+from tract_core.dims.walk import rewrite
 from tract_core.errors import DimError
 from tract_core.limits import MAX_SIZE
 

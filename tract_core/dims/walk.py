@@ -1,34 +1,15 @@
-"""Go through a size: its symbols, putting other sizes in their place, and its value."""
+"""Go through a size, and put other sizes in the place of its symbols."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
-from typing import Any, Final, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
-from tract_core.dims.atoms import BOOLEAN, Atom, Factor, Kind, Monomial
-from tract_core.dims.build import broadcast, rebuild
+from tract_core.dims.atoms import BOOLEAN, Atom, Factor, Monomial
+from tract_core.dims.build import rebuild
 from tract_core.dims.known import NOTHING, KnownSizes, single_atom
 from tract_core.dims.remainder import without_whole_divisions
 from tract_core.dims.tdim import Dim, TDim, factor_dim
-from tract_core.errors import DimError
-
-_NO_NAMES: Final = frozenset[str]()
-
-
-def is_symbolic(dim: Dim) -> bool:
-    """Whether ``dim`` is an expression, not a number."""
-    return isinstance(dim, TDim)
-
-
-def is_one(dim: Dim) -> bool:
-    """Whether a size is the number 1."""
-    return not is_symbolic(dim) and dim == 1
-
-
-def symbols_of(dim: Dim) -> frozenset[str]:
-    """The names of all symbols in ``dim``."""
-    return dim.symbols if type(dim) is TDim else _NO_NAMES
 
 
 def comparisons_in(dim: Dim) -> Iterator[Atom]:
@@ -60,22 +41,6 @@ def with_factor_replaced(dim: TDim, factor: Factor, by: Dim) -> Dim:
             product = product * (by if one == factor else factor_dim(one))
         result = result + product
     return result
-
-
-def evaluate(dim: Dim, mapping: Mapping[str, int]) -> int:
-    """The value of ``dim``, given that of each symbol.
-
-    Raises DimError naming every symbol that has no value, and where a broadcast gets two different numbers.
-    """
-    if isinstance(dim, int):
-        return dim
-    try:
-        return _value(dim, mapping)
-    except KeyError:
-        missing = symbols_of(dim) - mapping.keys()
-        if not missing:
-            raise
-        raise _missing_values(dim, missing, mapping) from None
 
 
 class Values(Protocol):
@@ -129,40 +94,3 @@ def _rewrite_factor(factor: Factor, mapping: Values, known: KnownSizes) -> Dim |
     atom = single_atom(rebuilt)
     stands_for = None if atom is None else mapping.get(atom)
     return rebuilt if stands_for is None else stands_for
-
-
-def _value(dim: Dim, mapping: Mapping[str, int]) -> int:
-    if isinstance(dim, int):
-        return dim
-    total = dim.constant
-    for product, number in dim.terms.items():
-        term = number
-        for factor in product:
-            if isinstance(factor, str):
-                term *= mapping[factor]
-            else:
-                term *= _VALUES[factor.kind]([_value(arg, mapping) for arg in factor.args])
-        total += term
-    return total
-
-
-def _missing_values(dim: Dim, missing: frozenset[str], mapping: Mapping[str, int]) -> DimError:
-    names = ", ".join(sorted(missing))
-    given = ", ".join(f"{name}={value}" for name, value in sorted(mapping.items())) or "none"
-    return DimError(f"{dim} needs values for {names}; values given: {given}", hint=f"give a value to {names}")
-
-
-def _broadcast_values(values: Sequence[int]) -> int:
-    result = reduce(broadcast, values)
-    assert isinstance(result, int)
-    return result
-
-
-_VALUES: dict[Kind, Callable[[Sequence[int]], int]] = {
-    Kind.DIV: lambda values: values[0] // values[1],
-    Kind.MIN: min,
-    Kind.MAX: max,
-    Kind.BROADCAST: _broadcast_values,
-    Kind.GE: lambda values: int(values[0] >= 0),
-    Kind.EQ: lambda values: int(values[0] == 0),
-}

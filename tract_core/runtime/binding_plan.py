@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tract_core.dims import Dim, bind, evaluate, is_symbolic, linear_in_one_symbol, symbols_of
-from tract_core.dims.definitions import NO_DEFINITIONS, Definitions
+from tract_core.dims import Dim, evaluate, is_symbolic, symbols_of
 from tract_core.errors import DimError
 from tract_core.frozen import frozen
 
 if TYPE_CHECKING:
+    from tract_core.dims.definitions import Definitions
     from tract_core.model.fact import TypedFact
     from tract_core.model.typed import TypedModel
 
@@ -44,7 +44,7 @@ class BindingPlan:
     ``ranks``: how many axes each input has. ``takes``: the symbols that one size each gives. ``fixed``: the sizes that
     are numbers. ``checks``: the sizes that the symbols taken must give. ``rest``: the sizes whose symbols come out of
     several sizes together, or out of an expression that has no plain inverse. ``definitions``: the symbols that
-    are names of longer sizes.
+    are names of longer sizes, if there are any.
     """
 
     ranks: tuple[int, ...]
@@ -52,11 +52,13 @@ class BindingPlan:
     fixed: tuple[Check, ...]
     checks: tuple[Check, ...]
     rest: tuple[Check, ...]
-    definitions: Definitions = NO_DEFINITIONS
+    definitions: Definitions | None = None
 
     @staticmethod
-    def of(facts: Sequence[TypedFact], definitions: Definitions = NO_DEFINITIONS) -> BindingPlan:
+    def of(facts: Sequence[TypedFact], definitions: Definitions | None = None) -> BindingPlan:
         """The plan for inputs of these facts. ``definitions``: symbols whose values follow from those of others."""
+        from tract_core.dims import linear_in_one_symbol
+
         takes: dict[str, Take] = {}
         others: list[Check] = []
         for slot, fact in enumerate(facts):
@@ -79,7 +81,8 @@ class BindingPlan:
     @property
     def symbols(self) -> frozenset[str]:
         """The names of the symbols that get a value in every run: those that one size gives, and what follows."""
-        return self.definitions.with_known(frozenset(take.symbol for take in self.takes))
+        found = frozenset(take.symbol for take in self.takes)
+        return found if self.definitions is None else self.definitions.with_known(found)
 
     def values(self, shapes: Sequence[Sequence[int]], known: Mapping[str, int] | None = None) -> dict[str, int] | None:
         """The value of each symbol for inputs of these shapes, beside what is ``known``; ``None`` when they do not fit.
@@ -107,6 +110,10 @@ class BindingPlan:
             for slot, axis, dim in self.checks:
                 if evaluate(dim, values) != shapes[slot][axis]:
                     return None
+            if not self.rest:
+                return values
+            from tract_core.dims import bind
+
             sizes = [shapes[one.slot][one.axis] for one in self.rest]
             return bind([one.dim for one in self.rest], sizes, values)
         except DimError:

@@ -16,6 +16,7 @@ from tract_core.frozen import frozen
 from tract_core.limits import TOO_LARGE_HINT, too_large
 
 if TYPE_CHECKING:
+    from tract_core.dims import Dim
     from tract_core.model.fact import ShapeFact, TypedFact
     from tract_core.runtime.host import HostNode
 
@@ -25,7 +26,7 @@ class _Coming:
     """A shape that a run will make. ``place``: the first node that makes it; ``itemsize``: bytes of an element."""
 
     place: str
-    shape: ShapeFact
+    shape: tuple[Dim, ...]
     itemsize: int
     symbols: frozenset[str]
 
@@ -86,7 +87,8 @@ def _distinct(steps: Iterable[HostNode]) -> Iterable[tuple[_Coming, int]]:
             if key in seen or (fact.shape.is_concrete and _is_small(fact)):
                 continue
             seen.add(key)
-            yield _Coming(step.place, *key, step.definitions.roots(fact.shape.symbols())), step.node
+            symbols = step.definitions.roots(fact.shape.symbols())
+            yield _Coming(step.place, tuple(fact.shape), fact.datum_type.itemsize, symbols), step.node
 
 
 _SMALL = 1 << 20

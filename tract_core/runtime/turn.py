@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tract_core.limits import RunBudget, run_limit, run_room, running
+from tract_core.prepared.later import already
 from tract_core.runtime.binding import ModelInputs, check_assertions
 from tract_core.runtime.conditions import ComingConditions
-from tract_core.runtime.outputs import Outputs
 from tract_core.runtime.sizes import ComingSizes
 
 if TYPE_CHECKING:
     from tract_core.model.typed import TypedModel
     from tract_core.plugins.keys import Array
     from tract_core.runtime.host import HostNode, HostState
+    from tract_core.runtime.outputs import Outputs
 
 
 class Turn:
@@ -30,9 +31,11 @@ class Turn:
     """
 
     def __init__(self, model: TypedModel, nodes: Sequence[HostNode]) -> None:
+        from tract_core.runtime.outputs import Outputs
+
         self.inputs = ModelInputs(model)
-        self.outputs = Outputs(model)
-        self._scope = model.symbols
+        self._outputs = already(Outputs(model))
+        self._scope = already(model.symbols) if any(model.symbols.assertions()) else None
         self._telling = [node for node in nodes if node.op.tells]
         self._conditions = ComingConditions(model, nodes)
         self._sizes = ComingSizes(nodes, run_limit(model.limits))
@@ -45,6 +48,11 @@ class Turn:
     def is_told_by_shapes(self) -> bool:
         """Whether the types and shapes of the inputs tell all values that symbols have when a turn begins."""
         return self.inputs.types is not None and not self._telling
+
+    @property
+    def outputs(self) -> Outputs:
+        """What compares arrays that are to be filled with the outputs, and fills them."""
+        return self._outputs.value
 
     def begin(
         self,
@@ -87,7 +95,8 @@ class Turn:
 
     def check(self, symbols: Mapping[str, int]) -> None:
         """Before the first node runs. Raises InputError or RunError, naming what does not hold."""
-        check_assertions(self._scope, symbols)
+        if self._scope is not None:
+            check_assertions(self._scope.value, symbols)
         self._conditions.check_all(symbols)
         self._sizes.check_all(symbols)
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import mmap
 import sys
 import weakref
+from _thread import allocate_lock  # `threading`, which has more, is imported where threads are started
 from collections.abc import Callable, Sequence
 from math import prod
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -50,7 +50,7 @@ class _Blocks:
     """Where arrays lie side by side. A block is there as long as one of its arrays is."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = allocate_lock()
         self._block: Callable[[], mmap.mmap | None] = lambda: None
         self._used = 0
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 from tract_llvm.program.storages import Kind, Storage
 
-from tract_core.dims import Dim, evaluate, symbols_of
+from tract_core.dims import evaluate, symbols_of
 from tract_core.frozen import frozen
 from tract_core.limits import MAX_SIZE
 from tract_cpu.aligned import ALIGNMENT
@@ -24,6 +24,7 @@ from tract_cpu.program.eventual import ENDLESS, Eventual
 
 if TYPE_CHECKING:
     from tract_core.compile.arena_plan import ArenaPlan
+    from tract_core.dims import Dim
     from tract_core.plugins.keys import Array
 
 WORK_FOR_THREADS: Final = 1 << 20

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from tract_core.dims import Dim, evaluate
+from tract_core.dims import evaluate
 from tract_core.limits import MAX_SIZE
 from tract_core.runtime.held import owner_of
 from tract_cpu.aligned import aligned
@@ -18,6 +18,7 @@ from tract_cpu.native.repeat import Repeat, look_closer
 from tract_cpu.outputs import Output
 
 if TYPE_CHECKING:
+    from tract_core.dims import Dim
     from tract_core.model.graph import OutletId
     from tract_core.plugins.keys import Array
     from tract_cpu.binding import ArgumentLayout, Bound, Section

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from math import inf
-from threading import Event, Thread
 from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
@@ -447,6 +446,8 @@ class _Watch:
     """A thread that waits until time is up."""
 
     def __init__(self, execution: Execution, until: float) -> None:
+        from threading import Event, Thread
+
         self._execution, self._until = execution, until
         self._is_done = Event()
         self._thread = Thread(target=self._wait, name="tract-cpu-watch", daemon=True)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
-from tract_core.cache.cache import Key
-from tract_core.dims import Dim
 from tract_core.frozen import frozen
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from tract_core.cache.cache import Key
+    from tract_core.dims import Dim
     from tract_core.runtime.turn import Turn
     from tract_cpu.binding import ArgumentLayout
     from tract_cpu.program.kept import Kept
 
-FunctionName = tuple[Key, str]
+FunctionName: TypeAlias = "tuple[Key, str]"
 """The key under which a native function is kept, and its name."""
 
-Filled = Mapping[int, tuple[tuple[Dim, ...], np.dtype[Any]]]
+Filled: TypeAlias = "Mapping[int, tuple[tuple[Dim, ...], np.dtype[Any]]]"
 """Shapes and types of outputs, by their numbers."""
 
 

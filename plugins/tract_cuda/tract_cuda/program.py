@@ -12,7 +12,7 @@ from tract_llvm.program.views import View
 
 from tract_core.compile.arena import Lives, lives_of
 from tract_core.dims import Dim, product
-from tract_core.dims.walk import symbols_of
+from tract_core.dims.values import symbols_of
 from tract_core.frozen import frozen
 from tract_core.model.graph import OutletId
 from tract_core.plugins.keys import Array

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import RLock  # `threading`, which has more, is imported where threads are started
 from functools import cache
-from threading import RLock
 from typing import Any, Final
 
 

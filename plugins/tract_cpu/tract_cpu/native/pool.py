@@ -10,8 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -83,6 +81,7 @@ class Pool:
 
 def _started(address: int, number: int) -> SimpleQueue[Help]:
     from queue import SimpleQueue  # for who has threads
+    from threading import Thread
 
     queue: SimpleQueue[Help] = SimpleQueue()
 
@@ -120,20 +119,24 @@ def threads_here() -> int:
     return max(1, min(cores_here(), quota()))
 
 
-def quota(root: Path = Path("/sys/fs/cgroup")) -> int:
+def quota(root: str | os.PathLike[str] = "/sys/fs/cgroup") -> int:
     """How many processors the container may keep busy, rounded up; very many where nothing limits it.
 
     Source: the files ``cpu.max`` (cgroup v2), ``cpu.cfs_quota_us`` and ``cpu.cfs_period_us`` (v1).
     """
     unlimited = 1 << 20
     try:
-        share, period = (root / "cpu.max").read_text().split()
+        share, period = _said(root, "cpu.max").split()
     except (OSError, ValueError):
         try:
-            share = (root / "cpu" / "cpu.cfs_quota_us").read_text().strip()
-            period = (root / "cpu" / "cpu.cfs_period_us").read_text().strip()
+            share, period = (_said(root, "cpu", f"cpu.cfs_{what}_us").strip() for what in ("quota", "period"))
         except OSError:
             return unlimited
     if not share.isdigit() or not period.isdigit() or not int(period):
         return unlimited
     return max(1, -(-int(share) // int(period)))
+
+
+def _said(*path: str | os.PathLike[str]) -> str:
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return file.read()

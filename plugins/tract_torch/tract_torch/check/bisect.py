@@ -24,7 +24,7 @@ from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
 from tract_core.model.typed import TypedModel
-from tract_core.runtime.binding import bind_inputs
+from tract_core.runtime.misfits import bind_inputs
 from tract_core.runtime.parts import Part
 from tract_core.runtime.protocol import ObservablePlan, Plan, running_model
 from tract_torch.capture.exporting import exported_program

@@ -15,7 +15,7 @@ from tract_core.data.scratch import large_values_in
 from tract_core.dims import evaluate, is_symbolic
 from tract_core.errors import InputError, TractError
 from tract_core.plugins import default_registry
-from tract_core.runtime.binding import bind_inputs
+from tract_core.runtime.misfits import bind_inputs
 from tract_torch.arguments import chosen, module_of, path_of
 from tract_torch.check.draw import drawn, larger_sizes, sizes_of, smallest_sizes
 from tract_torch.check.eager import EagerCall, Start, turn_of
