@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from inspect import get_annotations
 from operator import attrgetter
 from reprlib import recursive_repr
@@ -59,7 +59,8 @@ class _One:
 
     def __init__(self, name: str, kind: Any, default: Any = _REQUIRED, said: Field[Any] | None = None) -> None:
         """``said``: what `dataclasses.field` returned, or what the standard library made of it."""
-        self.name, self.type, self.default, self.factory = name, kind, default, _REQUIRED
+        self.name, self.type, self.default = name, kind, default
+        self.factory: Any = _REQUIRED
         self.repr = self.compare = self.hash = True
         self.kw_only = False
         if said is not None:
@@ -241,17 +242,39 @@ def replaced(thing: T, **changes: Any) -> T:
 
 
 class _Constructor:
-    """``__init__`` of a class with these fields, compiled when it is first asked for: many classes make no object."""
+    """``__init__`` of a class with these fields, compiled when it pays: many classes make no object, or two."""
 
     def __init__(self, every: Sequence[_One]) -> None:
         self._fields = every
+        self._by_hand = 3
+        """How many more objects are made without; to compile takes as long as thirty."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner: Any = owner
 
     def __get__(self, thing: object, kind: type | None = None) -> Any:
+        if thing is not None and self._by_hand:
+            self._by_hand -= 1
+            return partial(self._fill, thing)
+        return self._compiled().__get__(thing, kind)
+
+    def _compiled(self) -> Any:
         init = self._owner.__init__ = _constructor(self._owner, self._fields)
-        return init.__get__(thing, kind)
+        return init
+
+    def _fill(self, thing: Any, /, *given: Any, **named: Any) -> None:
+        """Set the fields of an object. What the constructor does not take, it has to refuse itself."""
+        values = dict(zip([one.name for one in self._fields if not one.kw_only], given, strict=False)) | named
+        left = [one for one in self._fields if one.name not in values]
+        for one in left:
+            values[one.name] = one.default if one.factory is _REQUIRED else one.factory()
+        if len(given) + len(named) + len(left) != len(self._fields) or any(one is _REQUIRED for one in values.values()):
+            self._compiled()(thing, *given, **named)
+            return
+        for one in self._fields:
+            object.__setattr__(thing, one.name, values[one.name])
+        if hasattr(thing, "__post_init__"):
+            thing.__post_init__()
 
 
 def _constructor(owner: type, every: Iterable[_One]) -> Any:
@@ -287,7 +310,7 @@ def _constructor(owner: type, every: Iterable[_One]) -> Any:
 
 @recursive_repr()
 def _repr(self: Any) -> str:
-    shown = [f"{one.name}={getattr(self, one.name)!r}" for one in _fields_of(type(self)) if one.repr]
+    shown = [f"{one.name}={getattr(self, one.name)!r}" for one in _fields_of(self.__class__) if one.repr]
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 

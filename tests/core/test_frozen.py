@@ -262,3 +262,49 @@ def test_fields_that_the_constructor_does_not_take_are_refused() -> None:
 
             x: int
             y: int = field(init=False)
+
+
+def given(decorate: Decorator) -> Any:
+    @decorate
+    class Given:
+        """For constructors, which make the first objects in another way than the others."""
+
+        a: int
+        b: int = 2
+        c: list[int] = field(default_factory=list[int])
+        d: int = field(default=4, kw_only=True)
+
+        def __post_init__(self) -> None:
+            if self.a < 0:
+                raise ValueError("a is negative")
+
+    return Given
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ((1,), {}),
+        ((1, 3), {"d": 5}),
+        ((), {"a": 1, "c": [1]}),
+        ((1, 2, [3]), {}),
+        ((), {}),
+        ((1, 2, [3], 4), {}),
+        ((1,), {"a": 2}),
+        ((1,), {"e": 2}),
+        ((), {"b": 1}),
+        ((-1,), {}),
+    ],
+)
+def test_the_first_objects_are_made_as_the_others_are(values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def made(kind: Any) -> list[object]:
+        found: list[object] = []
+        for _ in range(6):
+            try:
+                one = kind(*values, **named)
+                found.append((one.a, one.b, one.c, one.d))
+            except (TypeError, ValueError) as error:
+                found.append((type(error), str(error)))
+        return found
+
+    assert made(given(frozen)) == made(given(dataclass(frozen=True, slots=True)))
