@@ -19,9 +19,9 @@ from onnx import TensorProto, helper, numpy_helper
 import tract_core as tract
 from tract_core.cache import sources
 from tract_core.cache.cache import Cache
+from tract_core.later import Later
 from tract_core.limits import LoadLimits
 from tract_core.prepared import environment, recipe
-from tract_core.prepared.later import Later
 
 DIGITS = Path(__file__).parents[1] / "examples" / "digits" / "digits.onnx"
 

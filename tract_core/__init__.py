@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tract_core.garbage import uncollected
 from tract_core.public_names import public_names
 from tract_core.version import version
 
@@ -20,9 +21,10 @@ def __getattr__(name: str) -> Any:
         return version()
     if name in _listed() or name.startswith("_"):
         return _find(name)
-    from tract_core.api.handles import handle_named
+    with uncollected():
+        from tract_core.api.handles import handle_named
 
-    return handle_named(name)
+        return handle_named(name)
 
 
 def __dir__() -> list[str]:

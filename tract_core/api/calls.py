@@ -14,9 +14,9 @@ import numpy as np
 
 from tract_core.api.order import Given, in_order, wanted_of
 from tract_core.api.runtime import calling
-from tract_core.api.tensor import Tensor, tensor_of
+from tract_core.api.tensor import Tensor, is_of, tensor_of
 from tract_core.errors import InputError
-from tract_core.prepared.later import Later
+from tract_core.later import Later
 from tract_core.prepared.signature import ports_of
 from tract_core.runtime.protocol import LendingPlan
 
@@ -149,7 +149,7 @@ def _views(inputs: Iterable[Any], types: Sequence[tuple[DType | None, np.dtype[A
         if value.__class__ is np.ndarray and value.dtype == dtype:
             view = value.view()
             view.setflags(False)
-        elif value.__class__ is Tensor and value.is_of(kind, dtype):
+        elif value.__class__ is Tensor and is_of(value, kind, dtype):
             view = value.view()
         else:
             return None

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from tract_core.errors import ConsumedError
+from tract_core.later import Later, already
 from tract_core.plugins.callers import line_of_caller
-from tract_core.prepared.later import Later, already
 
 if TYPE_CHECKING:
     from tract_core.prepared.recipe import Recipe

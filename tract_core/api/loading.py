@@ -10,8 +10,8 @@ from tract_core.api.given import checked_content, is_in_memory, source_path, sou
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
 from tract_core.errors import InputError
+from tract_core.later import Later
 from tract_core.prepared.environment import installed
-from tract_core.prepared.later import Later
 from tract_core.prepared.recipe import recipe_of_file
 
 if TYPE_CHECKING:

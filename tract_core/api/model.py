@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tract_core.api.handle import Handle
 from tract_core.api.interface import TypedInterface
 from tract_core.errors import InputError
-from tract_core.prepared.later import Later
+from tract_core.garbage import uncollected
+from tract_core.later import Later
 from tract_core.prepared.signature import ModelSignature
 
 if TYPE_CHECKING:
@@ -130,11 +131,12 @@ class Model(Handle["TypedModel"], TypedInterface):
         ``runtime``, ``options``: as for `runtime_for_name`; or a `Runtime`, without options. Raises as that does, and
         as `Runtime.prepare`.
         """
-        from tract_core.api.runtime import runtime_like
+        with uncollected():
+            from tract_core.api.runtime import runtime_like
 
-        there = self._there
-        registry = None if isinstance(there, Later) else there.registry
-        return runtime_like(runtime, options, registry).prepare(self)
+            there = self._there
+            registry = None if isinstance(there, Later) else there.registry
+            return runtime_like(runtime, options, registry).prepare(self)
 
     def __str__(self) -> str:
         from tract_core.api.display import describe_model

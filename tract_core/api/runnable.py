@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from tract_core.api.calls import Calls, named_inputs
 from tract_core.api.interface import TypedInterface
 from tract_core.api.runtime import Runtime, calling
-from tract_core.prepared.later import Later, already
+from tract_core.later import Later, already
 from tract_core.runtime.protocol import Plan, Repeating
 
 if TYPE_CHECKING:

@@ -109,12 +109,6 @@ class Tensor(Handle["Array"], Computing):
         _ = self._held
         return self._type
 
-    def is_of(self, datum_type: DType | None, dtype: np.dtype[Any]) -> bool:
-        """Whether it is of an element type, ``None`` for the one that NumPy's ``dtype`` says."""
-        if self._special is datum_type:
-            return self.dtype == dtype
-        return self._type == (datum_type or _kinds().from_numpy(dtype))
-
     @property
     def dtype(self) -> np.dtype[Any]:
         """The element type as NumPy has it: that of the stored integers for a quantised tensor, `object` for texts."""
@@ -282,6 +276,14 @@ def tensor_of(array: Array, datum_type: DType | None) -> Tensor:
     tensor._consumer = ""  # pyright: ignore[reportPrivateUsage]
     tensor._special = datum_type  # pyright: ignore[reportPrivateUsage]
     return tensor
+
+
+def is_of(tensor: Tensor, datum_type: DType | None, dtype: np.dtype[Any]) -> bool:
+    """Whether a tensor is of an element type; ``None`` is for the one that NumPy's ``dtype`` says."""
+    special = tensor._special  # pyright: ignore[reportPrivateUsage]: as above
+    if special is None and datum_type is None:
+        return tensor.dtype == dtype
+    return tensor.datum_type() == (datum_type or _kinds().from_numpy(dtype))
 
 
 def array_of_strings(array: Array, where: str) -> Array:

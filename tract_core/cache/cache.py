@@ -20,14 +20,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from mmap import ACCESS_READ, mmap
 from re import fullmatch
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tract_core.cache.claims import FILE, Claims
-from tract_core.cache.eviction import ENDING, LARGEST, evict, on_disk
+from tract_core.cache.entries import ENDING, LARGEST, on_disk
 from tract_core.digests import blake2b
 from tract_core.errors import InputError
 from tract_core.frozen import frozen
 from tract_core.trusted_files import Distrusted, TrustedFolder, trusted_folder
+
+if TYPE_CHECKING:
+    from tract_core.cache.claims import Claims
 
 VARIABLE: Final = "TRACT_CACHE"
 SIZE_VARIABLE: Final = "TRACT_CACHE_SIZE"
@@ -165,6 +167,8 @@ class Cache:
     @contextmanager
     def claims(self) -> Generator[Claims]:
         """What this process compiles of what others may want as well. Claims end with the block."""
+        from tract_core.cache.claims import FILE, Claims
+
         with self.opened(make=True) as folder, ExitStack() as stack:
             descriptor = None
             with _leaving_it():
@@ -178,6 +182,8 @@ class Cache:
         part = self.most // _PART
         added += _ADDED.get(folder.path, part)  # nobody has looked yet
         if added > part:
+            from tract_core.cache.eviction import evict
+
             with suppress(OSError):  # as where a folder cannot be listed
                 evict(folder, self.most - part)
             added = 0

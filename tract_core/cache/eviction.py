@@ -13,23 +13,12 @@ from re import fullmatch
 from time import time
 from typing import TYPE_CHECKING, Final
 
+from tract_core.cache.entries import ENDING, LARGEST, PLAN, on_disk
 from tract_core.frozen import frozen
 from tract_core.trusted_files import TrustedFolder, is_abandoned
 
 if TYPE_CHECKING:
     from tract_core.errors import TractError
-
-ENDING: Final = ".o"
-"""Of files with the code of a kernel."""
-
-PLAN: Final = ".plan"
-"""Of files with a prepared model, or what is known of one."""
-
-LARGEST: Final = 64 << 20
-"""Bytes of a kernel at most: a longer file is none."""
-
-BLOCK: Final = 4096
-"""Bytes that a file takes on a disk at least, and by which it grows."""
 
 HOUR: Final = 3600.0
 """Seconds after which nobody is writing a file any more; and by which clocks of several machines may differ."""
@@ -83,11 +72,6 @@ def contents_of(folder: TrustedFolder) -> Contents:
             kept.append(KeptFile(name, on_disk(status.st_size), used))
     kept.sort(key=lambda one: (one.used, one.name))
     return Contents(tuple(kept), tuple(abandoned), tuple(distrusted))
-
-
-def on_disk(size: int) -> int:
-    """What a file of so many bytes takes, about."""
-    return max(1, -(-size // BLOCK)) * BLOCK
 
 
 def evict(folder: TrustedFolder, most: int) -> list[KeptFile]:

@@ -15,7 +15,7 @@ from time import time
 from typing import Final
 
 from tract_core.cache.cache import Cache, Key, cache_here
-from tract_core.cache.eviction import PLAN
+from tract_core.cache.entries import PLAN
 from tract_core.cache.sources import are_settled, files_at
 from tract_core.digests import blake2b, digest_of
 from tract_core.frozen import frozen

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tract_core.digests import blake2b
-from tract_core.prepared.later import Later
+from tract_core.garbage import uncollected
+from tract_core.later import Later
 
 if TYPE_CHECKING:
     from tract_core.cache.cache import Cache, Key
@@ -44,7 +45,8 @@ def found_in(cache: Cache, key: Key) -> Any:
     """What is kept under a key; ``None`` for nothing, and for what cannot be unpickled, whatever is wrong with it."""
     content = cache.mapped(key)
     try:
-        return None if content is None else read(key.file, content)
+        with uncollected():  # classes are imported, and stay
+            return None if content is None else read(key.file, content)
     except Exception:  # classes that have other fields by now, a plugin that is gone: what was kept is made anew
         return None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
-from tract_core.prepared.later import Later, already
+from tract_core.later import Later, already
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tract_core.dims import complete
 from tract_core.errors import DimError, InputError
-from tract_core.prepared.later import already
+from tract_core.later import already
 from tract_core.runtime.binding_plan import BindingPlan
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ checked. `tract_core.runtime.binding` applies it, and explains in words what doe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tract_core.dims import Dim, evaluate, is_symbolic, symbols_of
 from tract_core.errors import DimError
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from tract_core.model.typed import TypedModel
 
 
-class Take(NamedTuple):
+@frozen
+class Take:
     """``symbol`` is ``(size - constant) / factor``, for the size of axis ``axis`` of input ``slot``."""
 
     slot: int
@@ -29,7 +30,8 @@ class Take(NamedTuple):
     constant: int = 0
 
 
-class Check(NamedTuple):
+@frozen
+class Check:
     """The size of axis ``axis`` of input ``slot`` is ``dim``: a number, or an expression over symbols."""
 
     slot: int
@@ -92,23 +94,23 @@ class BindingPlan:
         if tuple(map(len, shapes)) != self.ranks:
             return None
         values = dict(known) if known else {}
-        for slot, axis, symbol, factor, constant in self.takes:
-            value = shapes[slot][axis]
-            if factor != 1 or constant:
-                value, left_over = divmod(value - constant, factor)
+        for take in self.takes:
+            value = shapes[take.slot][take.axis]
+            if take.factor != 1 or take.constant:
+                value, left_over = divmod(value - take.constant, take.factor)
                 if left_over or value < 0:
                     return None
-            if values.setdefault(symbol, value) != value:
+            if values.setdefault(take.symbol, value) != value:
                 return None
-        for slot, axis, dim in self.fixed:
-            if shapes[slot][axis] != dim:
+        for fixed in self.fixed:
+            if shapes[fixed.slot][fixed.axis] != fixed.dim:
                 return None
         return self._further(shapes, values) if self.checks or self.rest else values
 
     def _further(self, shapes: Sequence[Sequence[int]], values: dict[str, int]) -> dict[str, int] | None:
         try:
-            for slot, axis, dim in self.checks:
-                if evaluate(dim, values) != shapes[slot][axis]:
+            for one in self.checks:
+                if evaluate(one.dim, values) != shapes[one.slot][one.axis]:
                     return None
             if not self.rest:
                 return values

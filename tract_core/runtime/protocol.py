@@ -119,7 +119,7 @@ class KeepingRuntime(Protocol):
         """What is kept of a plan: an object that can be pickled; ``None`` for a plan that cannot be kept.
 
         Its arrays are mapped where it is found. What only few turns need is held by a
-        `tract_core.prepared.later.Later`, which is unpickled when it is asked for.
+        `tract_core.later.Later`, which is unpickled when it is asked for.
         """
         ...
 

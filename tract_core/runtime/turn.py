@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tract_core.later import already
 from tract_core.limits import RunBudget, run_limit, run_room, running
-from tract_core.prepared.later import already
 from tract_core.runtime.binding import ModelInputs, check_assertions
 from tract_core.runtime.conditions import ComingConditions
 from tract_core.runtime.sizes import ComingSizes

@@ -22,8 +22,8 @@ from tract_llvm.program.storages import Kind, Storage
 
 from tract_core.dims import evaluate
 from tract_core.errors import TractError
+from tract_core.later import Later, already
 from tract_core.limits import check_room, check_run_time, run_until, seconds_until
-from tract_core.prepared.later import Later, already
 from tract_cpu.execution import Execution, LaterKey
 from tract_cpu.native.executor import executor, helper
 from tract_cpu.native.objects import address_of, are_known

@@ -11,7 +11,7 @@ from tract_llvm.isa import ISAS, chosen
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
-from tract_core.prepared.later import Later, already
+from tract_core.later import Later, already
 from tract_cpu.caches import caches
 from tract_cpu.native.pool import threads_here
 from tract_cpu.plan import CpuPlan

@@ -25,7 +25,8 @@ from tract_core.cache.cache import (
     named_folder,
     named_size,
 )
-from tract_core.cache.eviction import BLOCK, evict, on_disk
+from tract_core.cache.entries import BLOCK, on_disk
+from tract_core.cache.eviction import evict
 from tract_core.errors import InputError
 from tract_core.trusted_files import trusted_folder
 

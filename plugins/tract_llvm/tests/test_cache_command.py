@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tract_core.cache.cache import SIZE_VARIABLE, VARIABLE, Cache, Key
-from tract_core.cache.eviction import ENDING, PLAN
+from tract_core.cache.entries import ENDING, PLAN
 from tract_core.cli.frame import app
 
 Call = Callable[..., Result]

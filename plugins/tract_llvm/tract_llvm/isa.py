@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Final
 
 from tract_core.errors import Unsupported
-from tract_core.frozen import frozen
+from tract_core.frozen import frozen, replaced
 from tract_core.machine import architecture
 from tract_llvm.processor import FAST_BF16, features, sve_of
 
@@ -50,7 +49,7 @@ class Dot:
 
     def other_way(self) -> Dot:
         """The same for factors that changed places."""
-        return replace(self, left=self.right, right=self.left, turned=not self.turned)
+        return replaced(self, left=self.right, right=self.left, turned=not self.turned)
 
 
 @frozen
@@ -156,24 +155,24 @@ _AVX512: Final = Isa(
     pause=_X86_PAUSE,
     picks="x86.avx512.vpermi2var.hi.512",
 )
-_AVX512_VNNI: Final = replace(
+_AVX512_VNNI: Final = replaced(
     _AVX512, name="avx512vnni", features=_VNNI_FEATURES, needs=(*_V4, "avx512vnni"), dots=_VNNI
 )
-_AVX512_BF16: Final = replace(
+_AVX512_BF16: Final = replaced(
     _AVX512_VNNI,
     name="avx512bf16",
     features=f"{_VNNI_FEATURES},+avx512bf16",
     needs=(*_AVX512_VNNI.needs, "avx512bf16", FAST_BF16),
     dots=(*_VNNI, _BF16),
 )
-_AVX10_2: Final = replace(
+_AVX10_2: Final = replaced(
     _AVX512_VNNI,
     name="avx10.2",
     features=f"{_VNNI_FEATURES},+avx10.2",
     needs=(*_AVX512_VNNI.needs, "avx10.2"),
     dots=_with_equal_signs(_VNNI, "x86.avx10", "512"),
 )
-_AMX: Final = replace(
+_AMX: Final = replaced(
     _AVX512_VNNI,
     name="amx",
     features=f"{_VNNI_FEATURES},+amx-tile,+amx-int8,+amx-bf16",
@@ -204,7 +203,7 @@ _AVX2: Final = Isa(
     pause=_X86_PAUSE,
     widens=True,
 )
-_AVX_VNNI: Final = replace(
+_AVX_VNNI: Final = replaced(
     _AVX2,
     name="avxvnni",
     features="+avxvnni,+fast-dpwssd",
@@ -214,7 +213,7 @@ _AVX_VNNI: Final = replace(
         Dot("x86.avx512.vpdpwssd.256", 2, "i16", "i16", "i32"),
     ),
 )
-_AVX_VNNI_INT8: Final = replace(
+_AVX_VNNI_INT8: Final = replaced(
     _AVX_VNNI,
     name="avxvnniint8",
     features="+avxvnni,+avxvnniint8,+fast-dpwssd",
@@ -244,17 +243,17 @@ _NEON: Final = Isa(
     dots=(),
     pause=("aarch64.hint", 1),
 )
-_NEON_DOT: Final = replace(_NEON, name="neondot", features="+neon,+dotprod", needs=("dotprod",), dots=(_SDOT, _UDOT))
-_NEON_I8MM: Final = replace(
+_NEON_DOT: Final = replaced(_NEON, name="neondot", features="+neon,+dotprod", needs=("dotprod",), dots=(_SDOT, _UDOT))
+_NEON_I8MM: Final = replaced(
     _NEON_DOT,
     name="neoni8mm",
     features="+neon,+dotprod,+i8mm,+bf16",
     needs=("dotprod", "i8mm", "bf16"),
     dots=(
-        replace(_SDOT, square="aarch64.neon.smmla.v4i32.v16i8"),
-        replace(_UDOT, square="aarch64.neon.ummla.v4i32.v16i8"),
-        replace(_USDOT, square="aarch64.neon.usmmla.v4i32.v16i8"),
-        replace(_BFDOT, square="aarch64.neon.bfmmla"),
+        replaced(_SDOT, square="aarch64.neon.smmla.v4i32.v16i8"),
+        replaced(_UDOT, square="aarch64.neon.ummla.v4i32.v16i8"),
+        replaced(_USDOT, square="aarch64.neon.usmmla.v4i32.v16i8"),
+        replaced(_BFDOT, square="aarch64.neon.bfmmla"),
     ),
 )
 
@@ -264,7 +263,7 @@ _SVE_SDOT, _SVE_UDOT, _SVE_USDOT = (
 )
 _SVE_BFDOT: Final = Dot("aarch64.sve.bfdot", 2, "bf16", "bf16", "f32")
 
-_SVE_512: Final = replace(
+_SVE_512: Final = replaced(
     _NEON,
     name="sve512",
     features="+neon,+sve",
@@ -275,17 +274,17 @@ _SVE_512: Final = replace(
     vscale=4,
 )
 """As A64FX has it."""
-_SVE_256: Final = replace(
+_SVE_256: Final = replaced(
     _SVE_512,
     name="sve256",
     features="+neon,+sve,+dotprod,+i8mm,+bf16",
     needs=("sve", sve_of(256), *_NEON_I8MM.needs, "sve-i8mm", "sve-bf16"),
     vector_bytes=32,
     dots=(
-        replace(_SVE_SDOT, square="aarch64.sve.smmla.nxv4i32"),
-        replace(_SVE_UDOT, square="aarch64.sve.ummla.nxv4i32"),
-        replace(_SVE_USDOT, square="aarch64.sve.usmmla.nxv4i32"),
-        replace(_SVE_BFDOT, square="aarch64.sve.bfmmla"),
+        replaced(_SVE_SDOT, square="aarch64.sve.smmla.nxv4i32"),
+        replaced(_SVE_UDOT, square="aarch64.sve.ummla.nxv4i32"),
+        replaced(_SVE_USDOT, square="aarch64.sve.usmmla.nxv4i32"),
+        replaced(_SVE_BFDOT, square="aarch64.sve.bfmmla"),
     ),
     vscale=2,
 )
@@ -358,7 +357,7 @@ def portable(isa: Isa, host: Isa | None = None) -> Isa:
     Unsupported where there are no kernels for this machine.
     """
     there = host or chosen("")
-    return replace(
+    return replaced(
         isa,
         architecture=there.architecture,
         processor=there.processor,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tract_core.data import DatumType
-from tract_core.prepared.later import Later, already
+from tract_core.later import Later, already
 from tract_core.prepared.records import ALIGNMENT, SMALL, read, written
 
 WHOLE = np.arange(4800, dtype=np.float32).reshape(40, 120)

@@ -70,7 +70,7 @@ def clear(request: Request, unused_for: float | None, as_json: bool) -> None:
 
 def _state() -> dict[str, Any]:
     from tract_core.cache.cache import named_folder, named_size
-    from tract_core.cache.eviction import ENDING
+    from tract_core.cache.entries import ENDING
 
     folder = named_folder()
     found, problem = _looked_at(folder)

@@ -69,31 +69,31 @@ def linked(objects: Sequence[tuple[str, bytes]]) -> list[Linked]:
     return [Linked(begin + place, size, memory) for place, size in found]
 
 
-class _Section(NamedTuple):
-    name: int
-    type: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    alignment: int
-    row: int
+class _Section:
+    """A row of the table of sections."""
+
+    __slots__ = ("alignment", "flags", "info", "link", "offset", "size", "type")
+
+    def __init__(self, row: tuple[int, ...]) -> None:
+        _, self.type, self.flags, _, self.offset, self.size, self.link, self.info, self.alignment, _ = row
 
 
-class _Symbol(NamedTuple):
-    name: str
-    section: int
-    value: int
-    size: int
+class _Symbol:
+    """``value``: where it is in its section."""
+
+    __slots__ = ("name", "section", "size", "value")
+
+    def __init__(self, name: str, section: int, value: int, size: int) -> None:
+        self.name, self.section, self.value, self.size = name, section, value, size
 
 
-class _Relocation(NamedTuple):
-    offset: int
-    kind: int
-    symbol: int
-    addend: int
+class _Relocation:
+    """A place that is told where a symbol is."""
+
+    __slots__ = ("addend", "kind", "offset", "symbol")
+
+    def __init__(self, offset: int, kind: int, symbol: int, addend: int) -> None:
+        self.offset, self.kind, self.symbol, self.addend = offset, kind, symbol, addend
 
 
 class _Object:
@@ -104,7 +104,7 @@ class _Object:
         _, type_, number, _, _, _, sections, _, _, _, _, _, count, _ = _FILE.unpack_from(code)
         if not code.startswith(_HEAD) or (type_, number) != (_OBJECT, machine.number):
             raise CannotLink("it is no object file for this processor")
-        self._sections = [_Section(*row) for row in _SECTION.iter_unpack(self._part(sections, count * _SECTION.size))]
+        self._sections = [_Section(row) for row in _SECTION.iter_unpack(self._part(sections, count * _SECTION.size))]
         (table,) = [one for one in self._sections if one.type == _SYMBOLS]
         names = self._content(self._sections[table.link])
         self._symbols = [
