@@ -129,6 +129,8 @@ def parse_call(text: str) -> tuple[str, dict[str, Any]]:
     A value is what JSON takes for one, where keys and single words need no quotes: ``values={B: 4}``, ``to=f16``. A
     colon does for the equals sign, as in the established engine. Raises InputError, saying what cannot be read.
     """
+    if text.isascii() and text.isidentifier():  # as nearly always
+        return text, {}
     call = re.fullmatch(_CALL, text)
     if call is None:
         missing = "the closing parenthesis is missing" if "(" in text and ")" not in text else "it is no call"

@@ -18,6 +18,7 @@ from tract_llvm.program.storages import Kind, Storage
 
 from tract_core.dims import evaluate, symbols_of
 from tract_core.frozen import frozen
+from tract_core.later import Later
 from tract_core.limits import MAX_SIZE
 from tract_cpu.aligned import ALIGNMENT
 from tract_cpu.program.eventual import ENDLESS, Eventual
@@ -138,14 +139,16 @@ class Section:
 class ArgumentLayout:
     """Where the arguments of the native steps of a program are, in order, and what they are.
 
-    ``arena``: where tensors lie; ``constants``: the arrays that are part of the program; ``loops``: how many it has.
+    ``arena``: where tensors lie, for who looks at single ones; ``stages``: for each of its slots, that of the run from
+    which on its size is known. ``constants``: the arrays that are part of the program; ``loops``: how many it has.
     ``firsts``: the number of the first address of each kind among those that are passed, of which there are
     ``passed_count``; the last one is that of the status. ``numbers``: for each step of the program, the number of the
     first native step from there on. ``may_refuse``: whether the kernel of each native step may. ``sections``: by the
     stages of a run.
     """
 
-    arena: ArenaPlan
+    arena: Later[ArenaPlan]
+    stages: tuple[int, ...]
     constants: tuple[Array, ...]
     loops: int
     firsts: Mapping[Kind, int]

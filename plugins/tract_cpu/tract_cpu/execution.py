@@ -149,7 +149,7 @@ class Execution:
     def _go_on_with(self, before: Execution | None, layout: ArgumentLayout) -> None:
         """Take what all stages of a run share. ``before``: the stage before this one, if it is not the first."""
         self.stage = 0 if before is None else before.stage + 1
-        self.arena = Arena(layout.arena.stages, before and before.arena)
+        self.arena = Arena(layout.stages, before and before.arena)
         self.passed: Array = np.zeros(layout.passed_count, np.int64) if before is None else before.passed
         self._refusal: Array = np.zeros(2, np.int64) if before is None else before._refusal
         self.course: Array = np.zeros(LINE_WORDS, np.int64) if before is None else before.course

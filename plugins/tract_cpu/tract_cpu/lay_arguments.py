@@ -9,6 +9,7 @@ import numpy as np
 from tract_llvm.program.storages import Address, Kind
 
 from tract_core.dims import TDim
+from tract_core.later import already
 from tract_cpu.binding import ArgumentLayout, Places, Section
 from tract_cpu.kernels.control import COUNT, FUEL_OF_ITERATION, BeginPlan, CountPlan
 from tract_cpu.program.eventual import Eventual
@@ -48,7 +49,8 @@ def argument_layout(program: Program, arena: ArenaPlan, inputs: int) -> Argument
     ends = [numbers[stage.place] for stage in program.stages]
     parts = zip([0, *ends], [*ends, len(steps)], strict=True)
     return ArgumentLayout(
-        arena=arena,
+        arena=already(arena),
+        stages=arena.stages,
         constants=program.constants,
         loops=len(program.loops),
         firsts=firsts,

@@ -77,7 +77,8 @@ class CpuRuntime:
 
     def told(self) -> str:
         """What plans depend on besides the model: the instruction set, the threads, the sizes of caches."""
-        return repr((self.target(), caches()))
+        target = self.target()
+        return repr((target.isa.name, target.threads, target.rounding, caches()))
 
     def kept(self, plan: CpuPlan) -> object:
         """What is kept of a plan: what turns need; with all of its nodes where they may look at these.

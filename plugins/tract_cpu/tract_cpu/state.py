@@ -424,7 +424,7 @@ class _Turn:
         """The memory of a view."""
         storage, begin = view.storage, 0
         if storage.kind is Kind.ARENA:
-            arena = self.plan.layout.arena
+            arena = self.plan.layout.arena.value
             memory, begin = self.execution.arena.slot(arena.slot_of[storage.number])
             begin += evaluate(arena.offset_of[storage.number], self.symbols)
         elif storage.kind is Kind.KEPT:
