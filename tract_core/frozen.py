@@ -26,6 +26,9 @@ T = TypeVar("T")
 _MADE: Final = object()
 """The default of a parameter whose value a factory makes."""
 
+MANY: Final = 16
+"""Objects that are made without compiling a constructor for their class, which takes as long as that."""
+
 _REQUIRED: Final = object()
 """In the place of a default where there is none."""
 
@@ -242,12 +245,15 @@ def replaced(thing: T, **changes: Any) -> T:
 
 
 class _Constructor:
-    """``__init__`` of a class with these fields, compiled when it pays: many classes make no object, or two."""
+    """``__init__`` of a class with these fields, compiled for the first of many objects: most classes make few."""
 
     def __init__(self, every: Sequence[_One]) -> None:
-        self._fields = every
-        self._by_hand = 3
-        """How many more objects are made without; to compile takes as long as thirty."""
+        self._fields, self._by_hand = every, MANY
+        self._names = {one.name for one in every}
+        self._in_order = [one.name for one in every if not one.kw_only]
+        self._factories = {one.name: one.factory for one in every if one.factory is not _REQUIRED}
+        self._defaults = {one.name: one.default for one in every if one.default is not _REQUIRED}
+        self._defaults |= dict.fromkeys(self._factories, _MADE)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner: Any = owner
@@ -264,15 +270,16 @@ class _Constructor:
 
     def _fill(self, thing: Any, /, *given: Any, **named: Any) -> None:
         """Set the fields of an object. What the constructor does not take, it has to refuse itself."""
-        values = dict(zip([one.name for one in self._fields if not one.kw_only], given, strict=False)) | named
-        left = [one for one in self._fields if one.name not in values]
-        for one in left:
-            values[one.name] = one.default if one.factory is _REQUIRED else one.factory()
-        if len(given) + len(named) + len(left) != len(self._fields) or any(one is _REQUIRED for one in values.values()):
+        order = self._in_order
+        values: dict[str, Any] = self._defaults | dict(zip(order, given, strict=False)) | named
+        twice = len(given) > len(order) or not named.keys().isdisjoint(order[: len(given)])
+        if twice or values.keys() != self._names:
             self._compiled()(thing, *given, **named)
             return
-        for one in self._fields:
-            object.__setattr__(thing, one.name, values[one.name])
+        for name, factory in self._factories.items():
+            values[name] = factory() if values[name] is _MADE else values[name]
+        for name, value in values.items():
+            object.__setattr__(thing, name, value)
         if hasattr(thing, "__post_init__"):
             thing.__post_init__()
 

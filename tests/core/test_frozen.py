@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import pytest
 
-from tract_core.frozen import frozen
+from tract_core.frozen import MANY, frozen
 
 T = TypeVar("T")
 
@@ -299,7 +299,7 @@ def given(decorate: Decorator) -> Any:
 def test_the_first_objects_are_made_as_the_others_are(values: tuple[Any, ...], named: dict[str, Any]) -> None:
     def made(kind: Any) -> list[object]:
         found: list[object] = []
-        for _ in range(6):
+        for _ in range(MANY + 3):
             try:
                 one = kind(*values, **named)
                 found.append((one.a, one.b, one.c, one.d))
