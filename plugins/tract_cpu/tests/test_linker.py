@@ -20,6 +20,8 @@ from tract_llvm.objects.library import module_text
 from tract_llvm.objects.linker import linked
 from tract_llvm.objects.relocations import MACHINES, CannotLink
 
+from tract_core.frozen import replaced
+
 HERE = of_this_machine()[-1] if of_this_machine() else None
 ELSEWHERE = next(one for one in ISAS if HERE is None or one.architecture != HERE.architecture)
 
@@ -90,7 +92,7 @@ def test_what_is_not_understood_is_left_to_llvm(monkeypatch: pytest.MonkeyPatch)
             linked([("one", whole[:size])])
     machine = MACHINES[HERE.architecture]
     fits = {kind: fit for kind, fit in machine.fits.items() if kind not in machine.calls}
-    monkeypatch.setattr(linker, "MACHINES", {HERE.architecture: machine._replace(fits=fits)})
+    monkeypatch.setattr(linker, "MACHINES", {HERE.architecture: replaced(machine, fits=fits)})
     with pytest.raises(CannotLink, match="relocation of kind (" + "|".join(map(str, machine.calls)) + ")"):
         linked([("one", whole)])
     monkeypatch.setattr(linker, "MACHINES", {})

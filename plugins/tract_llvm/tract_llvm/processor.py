@@ -6,8 +6,9 @@ import ctypes
 import sys
 from collections.abc import Mapping
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from tract_core.frozen import frozen
 from tract_core.machine import architecture
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ _TILES: Final = {"amx-tile", "amx-int8", "amx-bf16"}
 """What needs registers that Linux only gives to processes that ask for them."""
 
 
-class _ArmFeature(NamedTuple):
+@frozen
+class _ArmFeature:
     """How systems say that an ARM processor has a feature.
 
     ``vector``, ``bit``: the entry of Linux's auxiliary vector, and the bit of it. ``apple``: what follows

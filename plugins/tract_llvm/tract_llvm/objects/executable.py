@@ -15,12 +15,14 @@ import ctypes
 import mmap
 import sys
 import weakref
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from tract_core.frozen import frozen
 from tract_llvm.objects.c_library import function_of_system
 
 
-class Executable(NamedTuple):
+@frozen
+class Executable:
     """Where code begins. ``memory``: what it lies in, as long as somebody holds it."""
 
     address: int

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct, error
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from tract_core.frozen import frozen
 from tract_core.machine import architecture
 from tract_llvm.objects.c_library import function_of_system
 from tract_llvm.objects.executable import executable
@@ -38,7 +39,8 @@ _WORD: Final = Struct("<I")
 _JUMP: Final = Struct("<8sQ")
 
 
-class Linked(NamedTuple):
+@frozen
+class Linked:
     """A function. ``size``: of its code, in bytes. ``memory``: where it lies, as long as somebody holds it."""
 
     address: int
@@ -63,10 +65,10 @@ def linked(objects: Sequence[tuple[str, bytes]]) -> list[Linked]:
         for file in files.values():
             file.write(code)
         found = [files[id(file)].function(name) for name, file in objects]
-        begin, memory = executable(code, sees_writes=machine.sees_writes)
+        whole = executable(code, sees_writes=machine.sees_writes)
     except (error, OSError, UnicodeDecodeError, ValueError) as damage:  # as the file ends where more is expected
         raise CannotLink(f"{damage}") from damage
-    return [Linked(begin + place, size, memory) for place, size in found]
+    return [Linked(whole.address + place, size, whole.memory) for place, size in found]
 
 
 class _Section:

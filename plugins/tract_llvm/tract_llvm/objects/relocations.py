@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
+
+from tract_core.frozen import frozen
 
 FitFn = Callable[[int, int, int], int]
 """``(word, place, target)``: the word at a place of memory, as it says where a target is. Raises CannotLink."""
@@ -17,7 +19,8 @@ class CannotLink(Exception):
     """What is in an object file, or on this system, is left to LLVM."""
 
 
-class ElfMachine(NamedTuple):
+@frozen
+class ElfMachine:
     """A kind of processors.
 
     ``number``: what object files call it. ``fits``: how words are made to fit, by kinds of relocations; ``calls``:
