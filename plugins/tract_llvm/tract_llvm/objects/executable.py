@@ -23,7 +23,7 @@ from tract_llvm.objects.c_library import function_of_system
 
 @frozen
 class Executable:
-    """Where code begins. ``memory``: what it lies in, as long as somebody holds it."""
+    """``address``: where code begins. ``memory``: what it lies in, as long as somebody holds it."""
 
     address: int
     memory: Any
