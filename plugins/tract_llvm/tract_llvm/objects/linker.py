@@ -41,7 +41,7 @@ _JUMP: Final = Struct("<8sQ")
 
 @frozen
 class Linked:
-    """A function. ``address``, ``size``: of its code, in bytes. ``memory``: where it lies, as long as somebody holds it."""
+    """A function. ``address``, ``size``: of its code. ``memory``: where it lies, as long as somebody holds it."""
 
     address: int
     size: int
