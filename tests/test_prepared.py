@@ -457,7 +457,7 @@ import sys
 import numpy as np
 before = set(sys.modules)
 import tract_core as tract
-model = tract.onnx().load(sys.argv[1]).into_model()
+model = eval(sys.argv[2])
 runnable = model.into_runnable("cpu", threads=1)
 print(runnable.run([np.ones([1, 1, 8, 8], "f4")])[0].numpy().sum())
 print(*sorted(set(sys.modules) - before))
@@ -472,12 +472,11 @@ NOT_ASKED = (
 """What says more of a model, or reads one: nobody asked for that."""
 
 
-def test_a_process_after_another_imports_little(tmp_path: Path) -> None:
+@pytest.mark.parametrize("load", ["tract.onnx().load(sys.argv[1]).into_model()", "tract.load(sys.argv[1])"])
+def test_a_process_after_another_imports_little(load: str, tmp_path: Path) -> None:
     given = {**os.environ, "TRACT_CACHE": str(tmp_path / "others"), "TRACT_PLANS": "1"}
-    told = [
-        subprocess.run([sys.executable, "-c", HIT, str(DIGITS)], env=given, check=True, capture_output=True, text=True)
-        for _ in range(2)
-    ]
+    command = [sys.executable, "-c", HIT, str(DIGITS), load]
+    told = [subprocess.run(command, env=given, check=True, capture_output=True, text=True) for _ in range(2)]
     first, second = (one.stdout.splitlines() for one in told)
     assert first[0] == second[0]
     assert "onnx" in first[1].split()

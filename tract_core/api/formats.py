@@ -13,6 +13,7 @@ from tract_core.api.display import size
 from tract_core.errors import InputError, MissingFile, TractError
 from tract_core.lookalikes import HEAD, recognise, recognise_folder
 from tract_core.plugins import Registry, default_registry
+from tract_core.plugins.endings import formats_for
 from tract_core.plugins.missing import ENDINGS, WRITER, how_to_get, not_installed
 
 if TYPE_CHECKING:
@@ -179,13 +180,8 @@ def _no_format(does: str, path: Path, formats: Mapping[str, Format], hint: str) 
 
 
 def _fitting(path: Path, formats: Mapping[str, Format]) -> Format | None:
-    """The format whose ending fits best; the one that the ending is reserved for, where it is among several."""
-    name = path.name.lower()
-    ends = {one.name: [len(end) for end in one.extensions if name.endswith(end)] for one in formats.values()}
-    longest = max(max(lengths, default=0) for lengths in ends.values()) if ends else 0
-    fitting = [one for one, lengths in ends.items() if longest and longest in lengths]
-    owner = ENDINGS.get(path.suffix.lower())
-    fitting = [one for one in fitting if default_registry().owner("tract_formats", one) == owner] or fitting
+    """The format that the name of a file tells. Raises InputError where there are several."""
+    fitting = formats_for(path.name, formats)
     if len(fitting) > 1:
         hint = "say which one it has (--format on the command line)"
         raise InputError(f"the formats {' and '.join(fitting)} all take files named so", where=str(path), hint=hint)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tract_core.api.given import checked_content, is_in_memory, source_path, source_text
+from tract_core.api.given import checked_content, checked_path, is_in_memory, source_text
 from tract_core.api.inference_model import InferenceModel
 from tract_core.api.model import Model
 from tract_core.errors import InputError
@@ -83,13 +83,23 @@ def load(
     for. The loaders of single formats, as `onnx`, have more options. Raises ModelError for a file that cannot be read
     or typed, InputError for an input that is not there, FactError or DimError for a text that is no fact.
     """
-    from tract_core.api.formats import find_format
-    from tract_core.api.reading import model_in_memory
-
     if is_in_memory(path):
+        from tract_core.api.reading import model_in_memory
+
         return _typed(model_in_memory(path, format_name, {"limits": limits}), inputs or {}, format_name or "in memory")
-    name, found = find_format(source_path(path, limits), format_name)
+    name, found = _format_and_file(source_text(path, limits), format_name)
     return _typed(_load_or_find(found, name, {"limits": limits}), inputs or {}, name)
+
+
+def _format_and_file(path: str, format_name: str | None) -> tuple[str, str | os.PathLike[str]]:
+    """The format of a model, and its path, as `find_format`, which is asked where what is kept does not tell them."""
+    known = installed()
+    name = None if known is None else format_name or known.format_of(path)
+    if known is not None and name is not None and name in known.handles and os.path.isfile(path):
+        return name, path
+    from tract_core.api.formats import find_format
+
+    return find_format(checked_path(path), format_name)
 
 
 def load_bytes(

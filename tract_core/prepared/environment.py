@@ -37,15 +37,23 @@ class Installed:
     """What is installed. ``digest``: a hash of which distributions there are, without what is in them.
 
     ``packages``: the folders, or single files, of the core and of all plugins, those left out that an installer copied:
-    their files are as they were. ``handles``: where the classes of formats are, by the names of these, empty for none.
-    ``runtimes``: where those are, by name; ``default``: the name of the one that ``"default"`` stands for.
+    their files are as they were. ``handles``: where the classes of formats are, by the names of these, empty for none;
+    ``endings``: which format a file has whose name ends so, empty where that does not tell it. ``runtimes``: where
+    those are, by name; ``default``: the name of the one that ``"default"`` stands for.
     """
 
     digest: str
     packages: tuple[str, ...]
     handles: Mapping[str, str]
+    endings: Mapping[str, str]
     runtimes: Mapping[str, str]
     default: str | None
+
+    def format_of(self, path: str) -> str | None:
+        """The format that the name of a file tells; ``None`` where it tells none."""
+        name = os.path.basename(path).lower()
+        longest = max((one for one in self.endings if name.endswith(one)), key=len, default="")
+        return self.endings.get(longest) or None
 
 
 @frozen
@@ -101,6 +109,7 @@ def _installed(here: _Here) -> Installed | None:
 def _looked_for(here: _Here) -> Installed:
     """What is installed, as it is found out now, and kept."""
     from tract_core.plugins import default_registry
+    from tract_core.plugins.endings import formats_of_endings
     from tract_core.runtime.lookup import default_name
 
     registry = default_registry()
@@ -109,6 +118,7 @@ def _looked_for(here: _Here) -> Installed:
         _digest_of_installed(here),
         tuple(_packages(here[0])),
         {name: form.handle for name, form in registry.formats().items()},
+        formats_of_endings(registry.formats()),
         {name: offer.loader for name, offer in runtimes.items()},
         default_name(runtimes),
     )

@@ -31,7 +31,6 @@ from tract_cpu.native.pool import pool
 from tract_cpu.native.repeat import Repeat, give_back, look_closer, repeat_of, take
 from tract_cpu.native.sharing import ALWAYS, Sharing
 from tract_cpu.native_state import NativeState
-from tract_cpu.staged_state import StagedState
 from tract_cpu.target import USUAL, Rounding, Target
 
 if TYPE_CHECKING:
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from tract_cpu.kept import KeptMemory
     from tract_cpu.program.program import NativeStep, Program
     from tract_cpu.ready import Ready
+    from tract_cpu.staged_state import StagedState
     from tract_cpu.state import CpuState, Workplace
 
 MOST_IDLE: Final = 4
@@ -179,7 +179,11 @@ class CpuPlan:
         """A fresh state."""
         if self.runs_in_one_call:
             return NativeState(self)
-        return StagedState(self) if self.ready.is_in_stages else self.with_host()
+        if self.ready.is_in_stages:
+            from tract_cpu.staged_state import StagedState  # which few models want
+
+            return StagedState(self)
+        return self.with_host()
 
     def with_host(self, memory: KeptMemory | None = None) -> CpuState:
         """A fresh state, in whose turns the host may have a part. ``memory``: of native code, where there is some."""

@@ -133,7 +133,7 @@ class StagedState:
         """The memory of a storage, and from which byte on it lies there."""
         storage, plan = view.storage, self._plan
         if storage.kind is Kind.ARENA:
-            arena = plan.layout.arena
+            arena = plan.layout.arena.value
             memory, begin = execution.arena.slot(arena.slot_of[storage.number])
             return memory, begin + evaluate(arena.offset_of[storage.number], execution.values)
         if storage.kind is Kind.KEPT:
