@@ -8,14 +8,16 @@ from fractions import Fraction
 from math import inf, ldexp, nan
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from tract_llvm import meanings
+from tract_llvm.elements.expressions import rounded
 from tract_llvm.functions.rounding import floor, whole
 from tract_llvm.isa import ISAS, Dot, Isa, of_this_machine, portable, usable
 from tract_llvm.language.function import Function
 from tract_llvm.language.tiles import tiles_of
-from tract_llvm.language.types import F16, F32, I32, POINTER
+from tract_llvm.language.types import BF16, F16, F32, I32, POINTER, U8, ir_type
 from tract_llvm.language.values import Value
 from tract_llvm.objects.library import Code, Library
 from tract_llvm.objects.origins import key_of
@@ -148,7 +150,7 @@ def test_squares_are_two_dots_each_to_the_bit(dot: Dot) -> None:
 
 def test_every_instruction_has_a_meaning_and_no_other_has() -> None:
     of_dots = {name for isa in ISAS for dot in (*isa.dots, *isa.tiles) for name in (dot.name, dot.square)}
-    named = {name for isa in ISAS for name in (*of_dots, *isa.scales, isa.picks) if name}
+    named = {name for isa in ISAS for name in (*of_dots, *isa.scales, isa.picks, isa.picks_bytes) if name}
     assert named == set(meanings.MEANINGS)
 
 
@@ -367,6 +369,42 @@ def test_lanes_are_picked_from_two_registers(isa: Isa) -> None:
     same(found, np.concatenate([meanings.picked(*row) for row in zip(*rows, strict=True)]))
     same(found[:lanes], first[:lanes])
     same(found[lanes : 2 * lanes], second[lanes : 2 * lanes])
+
+
+@pytest.mark.parametrize("isa", [one for one in HERE if one.picks_bytes], ids=lambda isa: isa.name)
+def test_bytes_are_picked_within_16_of_them(isa: Isa) -> None:
+    def emit(value: Value, places: Value) -> Value:
+        kind = ir_type(U8, value.lanes)
+        callee = value.function.declared(f"llvm.{isa.picks_bytes}", kind, [kind, kind])
+        return Value(value.function, value.function.builder.call(callee, [value.ir, places.ir]), U8, value.lanes)
+
+    value, places = (integers("u1", (8 * isa.vector_bytes,), seed) for seed in (0, 1))
+    same(ElementRunner(isa)(emit, (value, places), "u1", isa.vector_bytes), meanings.picked_bytes(value, places))
+
+
+@pytest.mark.parametrize("registers", [0, 1, 2, 4])
+@pytest.mark.parametrize("isa", ALL)
+def test_bf16_are_the_upper_halves_of_f32(isa: Isa, registers: int) -> None:
+    codes, runner, lanes = np.arange(1 << 16, dtype="u2"), ElementRunner(isa), registers * isa.lanes(32)
+    found = runner(lambda x: x, codes.view(ml_dtypes.bfloat16), "f4", lanes)
+    np.testing.assert_array_equal(found.view("u4"), codes.astype("u4") << 16)
+    back = runner(lambda x: x, codes.view(ml_dtypes.bfloat16), ml_dtypes.bfloat16, lanes)
+    np.testing.assert_array_equal(back.view("u2"), codes)
+
+
+@pytest.mark.parametrize("registers", [0, 1, 2])
+@pytest.mark.parametrize("isa", ALL)
+def test_bf16_are_the_nearest_ones_to_f32_in_registers_and_in_memory(isa: Isa, registers: int) -> None:
+    """Of all upper halves, and what lies next to the middle between two; of no number, what arithmetic gives."""
+    upper = np.arange(1 << 16, dtype="u4")[:, None] << 16
+    x = (upper + np.array([0, 1, 0x7FFE, 0x7FFF, 0x8000, 0x8001, 0xFFFE, 0xFFFF], "u4")).ravel()
+    x = np.where((x & 0x7FFFFFFF) > 0x7F800000, x & 0xFFFF0000, x)
+    wanted = ((x.astype("u8") + 0x7FFF + (x >> 16 & 1)) & 0xFFFF0000).astype("u4")
+    lanes = registers * isa.lanes(32)
+    for to in ("f4", ml_dtypes.bfloat16):
+        found = ElementRunner(isa)(lambda value: rounded(value, BF16), x.view("f4"), to, lanes)
+        is_wide = found.itemsize == wanted.itemsize
+        np.testing.assert_array_equal(found.view(f"u{found.itemsize}"), wanted if is_wide else wanted >> 16)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

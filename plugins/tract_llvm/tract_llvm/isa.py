@@ -73,7 +73,9 @@ class Isa:
     ``may_fuse``: whether one instruction multiplies and adds, but rounds once or twice, as whoever runs it likes.
     ``vscale``: where instructions do not say how long registers are, how many times 128 bits they have; else 0.
     ``flushes``: whether vectors of f32 have 0 in the place of subnormal numbers. ``extremes_bits``: the widest floats
-    of which LLVM writes the larger and the smaller one of two.
+    of which LLVM writes the larger and the smaller one of two. ``compares_to_masks``: whether comparing vectors gives
+    bits in registers of their own, and not vectors. ``picks_bytes``: the intrinsic that picks bytes within each 128
+    bits of a register, empty for none.
     """
 
     name: str
@@ -99,6 +101,8 @@ class Isa:
     vscale: int = 0
     flushes: bool = False
     extremes_bits: int = 64
+    compares_to_masks: bool = False
+    picks_bytes: str = ""
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits fit one register."""
@@ -154,6 +158,7 @@ _AVX512: Final = Isa(
     widens=True,
     pause=_X86_PAUSE,
     picks="x86.avx512.vpermi2var.hi.512",
+    compares_to_masks=True,
 )
 _AVX512_VNNI: Final = replaced(
     _AVX512, name="avx512vnni", features=_VNNI_FEATURES, needs=(*_V4, "avx512vnni"), dots=_VNNI
@@ -202,6 +207,7 @@ _AVX2: Final = Isa(
     dots=_by_pairs("x86.avx2.pmadd.ub.sw", "x86.avx2.pmadd.wd", "x86.avx2.psign.b"),
     pause=_X86_PAUSE,
     widens=True,
+    picks_bytes="x86.avx2.pshuf.b",
 )
 _AVX_VNNI: Final = replaced(
     _AVX2,
@@ -272,6 +278,7 @@ _SVE_512: Final = replaced(
     masks_bits=32,
     dots=(_SVE_SDOT, _SVE_UDOT),
     vscale=4,
+    compares_to_masks=True,
 )
 """As A64FX has it."""
 _SVE_256: Final = replaced(

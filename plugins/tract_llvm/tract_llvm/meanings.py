@@ -207,6 +207,12 @@ def picked(first: Array, second: Array, places: Array) -> Array:
     return lanes[places % len(lanes)]
 
 
+def picked_bytes(value: Array, places: Array) -> Array:
+    """VPSHUFB: bytes of each 128 bits by the lowest bits of places, 0 by those with the highest bit. SDM, "PSHUFB"."""
+    rows, wanted = value.reshape(-1, 16), places.reshape(-1, 16)
+    return np.where(wanted < 0x80, np.take_along_axis(rows, wanted & 15, axis=1), 0).astype(value.dtype).ravel()
+
+
 def _multiplied_by_pairs(first: Array, second: Array) -> Array:
     """PMADDUBSW, and PMADDWD with ones: sums of two products are cut off at the ends of 16 bits. SDM, "PMADDUBSW"."""
     products = first.astype(np.int64) * second
@@ -252,6 +258,7 @@ MEANINGS: Final[Mapping[str, Callable[..., Array]]] = {
     "x86.avx512.mask.scalef.ps.512": scaled,
     "x86.avx512.mask.scalef.pd.512": scaled,
     "x86.avx512.vpermi2var.hi.512": picked,
+    "x86.avx2.pshuf.b": picked_bytes,
 }
 """By the names of LLVM. Factors of dots: [lanes, group] of their types, bf16 as ``uint16``; those of squares: [squares,
 row or column, two groups], and their sums [squares, of the first factor, of the second]; of tiles: those of `tiles`

@@ -7,6 +7,7 @@ operator's type; whatever has a row is fused into chains, and into the kernels t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tract_core.data import Constant
@@ -133,6 +134,11 @@ def widest_bits(types: Sequence[ElementType]) -> int:
 def rounded(value: Value, type_: ElementType) -> Value:
     """A value in the type in which elements of ``type_`` are computed, with no more digits than these hold."""
     return value.function.convert(value, type_) if type_.computed is type_ else shortened(value, type_)
+
+
+def known_to_be(value: Value, type_: ElementType) -> Value:
+    """The same, which was rounded to a type before it was laid down in the type in which such elements are computed."""
+    return value if type_.computed is type_ else replace(value, digits=type_)
 
 
 def marker_of(element: ElementType) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tract_llvm.language.convert import from_memory, stored_type, to_memory
+from tract_llvm.language.halves import are_picked, narrowed, widened
 from tract_llvm.language.types import BF16, F32, INDEX, U16, ElementType, ir_type
 from tract_llvm.language.values import Emitter, Value, mangled
 from tract_llvm.llvm import ir
@@ -35,11 +36,20 @@ class Buffer:
         builder, stored = self.function.builder, self._stored
         address, kind = self.address(place), ir_type(stored, lanes)
         if mask is None:
+            if are_picked(self.function, self.element, lanes):
+                return self._picked(place, lanes)
             found = builder.load(address, align=self.element.alignment, typ=kind)
         else:
             nothing = Value(self.function, ir.Constant(kind, None), stored, lanes)
             found = self._masked("load", mangled(nothing), kind, [address, self._alignment, mask.ir, nothing.ir])
         return from_memory(Value(self.function, found, stored, lanes), self.element)
+
+    def _picked(self, place: Value | int, lanes: int) -> Value:
+        """Whole registers of bf16, each of which is read by itself."""
+        each, codes = self.function.isa.lanes(F32.bits), self.of(U16)
+        start = self.function.index(place)
+        found = self.function.joined([widened(codes.vector(start + one, each)) for one in range(0, lanes, each)])
+        return replace(found, digits=self.element)
 
     def together(self, place: Value | int, type_: ElementType, lanes: int = 0) -> Value:
         """Elements from a place on, as many as an integer of a type has room for, as that integer; or as a vector."""
@@ -74,7 +84,8 @@ class Buffer:
 
     def put(self, place: Value | int, value: Value, mask: Value | None = None) -> None:
         """Write a number, or the lanes of a vector that ``mask`` does not leave out, from a place on."""
-        stored = to_memory(value, self.element)
+        is_picked = value.digits == self.element and are_picked(self.function, self.element, value.lanes)
+        stored = narrowed(value) if is_picked else to_memory(value, self.element)
         address = self.address(place)
         if mask is None:
             self.function.builder.store(stored.ir, address, align=self.element.alignment)

@@ -79,12 +79,18 @@ class Function(Emitter):
         return converted(value, type_)
 
     def scaled(self, value: Value, power: Value) -> Value | None:
-        """A vector times 2**power, rounded once: one instruction; ``None`` where the instruction set has none.
+        """A vector times 2**power, rounded once: one instruction for each of the registers that it fills.
 
-        ``power``: a vector of whole numbers of the same type.
+        ``None`` where the instruction set has none, or a register is not full. ``power``: a vector of whole numbers of
+        the same type.
         """
-        if not self.isa.scales or value.lanes != self.isa.lanes(value.type.bits):
+        each = self.isa.lanes(value.type.bits)
+        if not self.isa.scales or not value.lanes or value.lanes % each:
             return None
+        if value.lanes > each:
+            pairs = zip(value.parts(2), power.parts(2), strict=True)
+            found = [part for one in pairs if (part := self.scaled(*one)) is not None]
+            return self.joined(found)
         if self.isa.written_out:
             return _written_out().scaled(value, power)
         name = self.isa.scales[value.type.bits == 64]

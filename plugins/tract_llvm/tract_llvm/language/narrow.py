@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tract_core.frozen import frozen
-from tract_llvm.language.types import F32, U32
+from tract_llvm.language.types import F32, U16, U32
 from tract_llvm.language.values import Value
 
 _DIGITS: Final = 23
@@ -106,12 +106,22 @@ class BrainFloat:
         """
         if x.function.isa.any_nan:
             return (self.narrowed(x) << self.bits).bits(F32)
-        return (self._nearest(x) & (0xFFFF << self.bits)).bits(F32)
+        return self._nearest(x).bits(F32)
 
     def _nearest(self, x: Value) -> Value:
-        """The bits of an f32 whose upper half is that of the nearest one to a number."""
-        code = x.bits(U32)
-        return code + (((code >> self.bits) & 1) + 0x7FFF)
+        """The bits of the nearest one to a number, as an f32: with half of its last unit more, and cut off there.
+
+        In the middle between two, the even one is wanted. What lies there has nothing left below with that half, and
+        loses the last bit of what is kept; that is an operation less where comparing gives vectors. Else it gets just
+        less than that half, and one below where the last bit is set.
+        """
+        code, upper, half = x.bits(U32), 0xFFFF << self.bits, 1 << (self.bits - 1)
+        if x.lanes and not x.function.isa.compares_to_masks:
+            raised = code + half
+            below = raised.bits(U16)
+            middles = x.function.select(below.equals(0), below.like(0xFFFF), 0).bits(U32)
+            return raised & (middles.like(upper) - middles)
+        return ((code | ((code >> self.bits) & 1)) + (half - 1)) & upper
 
 
 @frozen

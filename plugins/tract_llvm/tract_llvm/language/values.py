@@ -179,8 +179,12 @@ class Value:
         for first in (0, half):
             order = ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(first, first + half)))
             part = self.function.builder.shuffle_vector(self.ir, ir.Constant(kind, ir.Undefined), order)
-            found.append(Value(self.function, part, self.type, half))
+            found.append(Value(self.function, part, self.type, half, digits=self.digits))
         return found[0], found[1]
+
+    def parts(self, count: int) -> list[Value]:
+        """So many equal parts of the lanes, a power of two of them; a single number as it is."""
+        return [self] if count == 1 else [part for half in self.halves() for part in half.parts(count // 2)]
 
     def every_other(self, following: Value) -> Value:
         """Of a vector and the one behind it, every other lane from the first on."""
@@ -188,8 +192,9 @@ class Value:
         return self._made(self.function.builder.shuffle_vector(self.ir, following.ir, order))
 
     def bits(self, type_: ElementType) -> Value:
-        """The same bits, taken for another type of the same width."""
-        return self._made(self.function.builder.bitcast(self.ir, ir_type(type_, self.lanes)), type_)
+        """The same bits, taken for another type: of the same width, or else a vector with more or fewer lanes."""
+        lanes = self.lanes * self.type.bits // type_.bits
+        return Value(self.function, self.function.builder.bitcast(self.ir, ir_type(type_, lanes)), type_, lanes)
 
     def _combined(self, kind: str, other: Value | float) -> Value:
         a, b = matched(self, other)
@@ -256,7 +261,8 @@ class Emitter(ABC):
     def shuffled(self, a: Value, b: Value, places: Sequence[int]) -> Value:
         """The lanes of two vectors at these places, those of ``b`` counted on behind those of ``a``."""
         mask = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places))
-        return Value(self, self.builder.shuffle_vector(a.ir, b.ir, mask), a.type, len(places))
+        found = Value(self, self.builder.shuffle_vector(a.ir, b.ir, mask), a.type, len(places))
+        return found.with_digits_of(a, b)
 
     def joined(self, parts: Sequence[Value]) -> Value:
         """Vectors of one length, a power of two of them, one behind the other."""
