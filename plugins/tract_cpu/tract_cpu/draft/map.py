@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tract_llvm.elements.expressions import Expression, widest_bits
-from tract_llvm.fuse.code_size import code_size
+from tract_llvm.fuse.code_size import CHEAP, code_size
 from tract_llvm.isa import Isa
 from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View
@@ -14,6 +15,9 @@ from tract_core.dims import Dim, ceil_div, product
 from tract_cpu.kernels.map import CHUNK, MapPlan
 from tract_cpu.program.arguments import arguments
 from tract_cpu.program.program import NativeStep
+
+_MOST_CODE_TWICE: Final = 16
+"""How much code is written for two vectors at once: all of it is there once more, for one."""
 
 
 def map_step(
@@ -25,7 +29,7 @@ def map_step(
     moves = tuple("stays" if stride == 0 else "next" if stride == 1 else "far" for stride in loops[-1].strides)
     lanes = 0 if "far" in moves or moves[-1] == "stays" else isa.lanes(widest_bits(expression.types))
     masked = bool(lanes) and isa.masks_bits <= min(one.bytes * 8 for one in (*expression.inputs, expression.result))
-    plan = MapPlan(expression, len(loops), moves, lanes, masked)
+    plan = MapPlan(expression, len(loops), moves, lanes, masked, _vectors(expression))
     given = arguments(
         plan,
         sizes=[loop.size for loop in loops],
@@ -43,3 +47,9 @@ def map_step(
         weight=max(1, sum(map(code_size, expression.steps))),
         needs_work=True,
     )
+
+
+def _vectors(expression: Expression) -> int:
+    """Two where one has long to wait: for an operator of many instructions, or until it is rounded."""
+    waits = any(type(one.op) not in CHEAP or one.result.computed is not one.result for one in expression.steps)
+    return 2 if waits and sum(map(code_size, expression.steps)) <= _MOST_CODE_TWICE else 1

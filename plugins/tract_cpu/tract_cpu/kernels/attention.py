@@ -12,7 +12,7 @@ whose rows are put together in groups once for all queries that read them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tract_llvm.elements.expressions import Expression, rounded
@@ -294,24 +294,35 @@ class _Attention:
         """Turn products into powers of scores. Returns their sums."""
         k, plan, lanes = self.k, self.plan, self.plan.tile.lanes
         largest = k.variable(k.constant(float("-inf"), plan.sums, lanes))
-        with k.loop("score", self.keys) as key:
-            operands = [rounded(self._scores.vector(key * lanes, lanes), plan.scores.inputs[0])]
+        for key, count in self._two_by_two("score"):
+            operands = [rounded(self._scores.vector(key * lanes, count * lanes), plan.scores.inputs[0])]
             for (_, stride), memory, along in zip(self._further, place.further, plan.along, strict=True):
-                if along:
-                    operands.append(memory.vector(key * stride + first, lanes, mask))
-                else:
-                    operands.append(memory[key * stride].splat(lanes))
-            score = plan.scores.compute(operands)
-            self._scores.put(key * lanes, score)
-            largest.value = where(score > largest.value, score, largest.value)
+                rows = [memory.at((key + one) * stride) for one in range(count)]
+                operands.append(
+                    k.joined([row.vector(first, lanes, mask) if along else row[0].splat(lanes) for row in rows])
+                )
+            scores = plan.scores.compute(operands)
+            self._scores.put(key * lanes, scores)
+            for score in scores.parts(count):
+                largest.value = where(score > largest.value, score, largest.value)
         powers = self._scores if plan.grouping is None else self._scores.of(plan.grouping.left)
         total = k.variable(k.constant(0, plan.sums, lanes))
-        with k.loop("power", self.keys) as key:
-            power = plan.powers.compute([self._scores.vector(key * lanes, lanes), largest.value])
-            power = rounded(power, powers.element)
-            powers.put(key * lanes, power)
-            total.value = total.value + power
+        for key, count in self._two_by_two("power"):
+            scores = self._scores.vector(key * lanes, count * lanes)
+            found = rounded(plan.powers.compute([scores, k.joined([largest.value] * count)]), powers.element)
+            powers.put(key * lanes, found)
+            for power in found.parts(count):
+                total.value = total.value + power
         return total.value
+
+    def _two_by_two(self, name: str) -> Iterator[tuple[Value, int]]:
+        """Loops over keys, with how many are there at once: what one waits for is done beside what the other does."""
+        done: Value = self.k.index(0)
+        for count in (2, 1):
+            end = self.keys - self.keys % count
+            with self.k.loop(f"{name}{count}", end, done, count) as key:
+                yield key, count
+            done = end
 
     def _zeroed(self, total: Value) -> Value:
         """Put 0 in the place of powers whose sum is NaN. Returns the sums, 0 for these."""

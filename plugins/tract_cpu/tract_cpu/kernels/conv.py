@@ -358,10 +358,15 @@ class ConvWriter:
         at = [row.at(column * move) for row, move in zip(rows, moves, strict=True)]
         further = list(zip(at, moves, plan.along_channels, strict=False))
         same = {number: self._operand(*one, 0) for number, one in enumerate(further) if one[1] == 0}
-        for number, total in enumerate(sums):
-            operands = [rounded(total, plan.expression.inputs[0])]
-            operands += [same.get(i) or self._operand(*one, number) for i, one in enumerate(further)]
-            at[-1].put(moves[-1] * number, plan.expression.compute(operands))
+        # Two by two: what one vector waits for is done beside what the other waits for.
+        for first in range(0, len(sums), 2):
+            numbers = range(first, min(first + 2, len(sums)))
+            operands = [rounded(self.k.joined([sums[number] for number in numbers]), plan.expression.inputs[0])]
+            for i, one in enumerate(further):
+                operands.append(self.k.joined([same.get(i) or self._operand(*one, number) for number in numbers]))
+            found = plan.expression.compute(operands).splat(len(numbers) * plan.lanes)
+            for number, one in zip(numbers, found.parts(len(numbers)), strict=True):
+                at[-1].put(moves[-1] * number, one)
 
     def _operand(self, source: Buffer, move: Value | int, along: bool, number: int) -> Value:
         """A further operand of the expression for a column, by its number."""

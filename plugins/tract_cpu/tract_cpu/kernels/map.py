@@ -24,7 +24,8 @@ class MapPlan:
 
     ``rank``: how many loops there are. ``moves``: how each operand moves along the innermost one, ``"stays"``,
     ``"next"`` to the next element, or ``"far"`` by a stride. ``lanes``: how many positions are computed at once, 0 for
-    one. ``masked``: whether the rest of a loop is computed under a mask.
+    one. ``masked``: whether the rest of a loop is computed under a mask. ``vectors``: how many vectors are computed as
+    a longer one, so that what one waits for is done beside what others wait for.
     """
 
     expression: Expression
@@ -32,6 +33,7 @@ class MapPlan:
     moves: tuple[str, ...]
     lanes: int
     masked: bool
+    vectors: int = 1
 
     @property
     def name(self) -> str:
@@ -72,7 +74,7 @@ class MapPlan:
         def some(place: Value, lanes: int, mask: Value | None) -> None:
             self._compute(places, strides, place, lanes, mask)
 
-        Run(self.lanes, self.masked).each(k, size, some)
+        Run(self.lanes, self.masked, self.vectors).each(k, size, some)
 
     def _compute(
         self, places: Sequence[Buffer], strides: Sequence[Value], place: Value, lanes: int, mask: Value | None

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tract_llvm.elements.expressions import Expression, rounded
+from tract_llvm.elements.expressions import Expression, known_to_be, rounded
 from tract_llvm.isa import Dot
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import ElementType
@@ -441,11 +441,16 @@ class ProductWriter:
         laid = k.own(totals[0][0].type, len(totals) * tile.columns)
         for one, line in enumerate(totals):
             for start, total in zip(starts, line, strict=True):
-                laid.put(one * tile.columns + start, total)
+                # Rounded here, all side by side, and not where each row waits for it.
+                laid.put(one * tile.columns + start, rounded(total, self.plan.expression.inputs[0]))
         held = [self._held(at, start, mask) for start, mask in zip(starts, masks, strict=True)]
         with k.loop("row", len(totals)) as one:
-            line = [laid.vector(one * tile.columns + start, tile.lanes) for start in starts]
+            line = [self._laid(laid, one * tile.columns + start) for start in starts]
             self.write_row(line, at.row + one, at.holding(held), masks)
+
+    def _laid(self, laid: Buffer, place: Value) -> Value:
+        """A vector of sums that were rounded before they were laid down."""
+        return known_to_be(laid.vector(place, self.plan.tile.lanes), self.plan.expression.inputs[0])
 
     def _held(self, at: TilePlace, start: int, mask: Value | None) -> list[Value | None]:
         """A vector of each further operand that all rows have in common, which LLVM would read again for each row."""
@@ -456,22 +461,28 @@ class ProductWriter:
         ]
 
     def write_row(self, line: Sequence[Value], row: Value, at: TilePlace, masks: Sequence[Value | None]) -> None:
-        """Send the sums of a row through the expression, and write them."""
+        """Send the sums of a row through the expression, and write them.
+
+        Whole vectors go there two by two, so that what one waits for is done beside what the other waits for.
+        """
         plan, lanes = self.plan, self.plan.tile.lanes
         target = at.result.at(row * self._result_row + at.column)
-        for v, (total, mask) in enumerate(zip(line, masks, strict=True)):
-            operands = [rounded(total, plan.expression.inputs[0])]
-            held = at.held[v] if at.held else [None] * len(self._further)
-            for (_, stride), source, along, one in zip(
-                self._further, at.further, plan.along_columns, held, strict=True
+        count = 2 if masks[0] is None and len(line) % 2 == 0 else 1
+        for v in range(0, len(line), count):
+            operands = [rounded(self.k.joined(line[v : v + count]), plan.expression.inputs[0])]
+            held = [at.held[v + one] for one in range(count)] if at.held else [[None] * len(self._further)]
+            for (_, stride), source, along, *ready in zip(
+                self._further, at.further, plan.along_columns, *held, strict=True
             ):
-                if one is not None:
-                    operands.append(one)
+                there = [one for one in ready if one is not None]
+                if there:
+                    operands.append(self.k.joined(there))
                 elif along:
-                    operands.append(source.vector(row * stride + at.column + v * lanes, lanes, mask))
+                    place = row * stride + at.column + v * lanes
+                    operands.append(source.vector(place, count * lanes, masks[v]))
                 else:
-                    operands.append(source[row * stride].splat(lanes))
-            target.put(v * lanes, plan.expression.compute(operands), mask)
+                    operands.append(source[row * stride].splat(count * lanes))
+            target.put(v * lanes, plan.expression.compute(operands), masks[v])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -46,7 +46,8 @@ class Pass:
 
     ``once``: computed before it, for the whole row. ``reloads``: read from tensors instead of being computed again.
     ``each``: computed at each position, in order. ``folds``: what is reduced. ``writes``: what goes to which tensor.
-    ``vectors``: how many vectors of a row are computed side by side, where lanes go along it.
+    ``vectors``: how many vectors of a row are computed side by side, where lanes go along it; ``waits``: whether one of
+    them has long to wait, so that they are computed as a longer one, what one waits for beside what others wait for.
     """
 
     once: tuple[int, ...]
@@ -55,6 +56,7 @@ class Pass:
     folds: tuple[int, ...]
     writes: tuple[tuple[int, int], ...]
     vectors: int
+    waits: bool
 
 
 @frozen
@@ -239,17 +241,20 @@ class _Rows:
                 block = lanes.count * one.vectors
                 many = size - size % block
                 with k.loop("vectors", many, step=block) as begin:
-                    for number, spot in enumerate(vectors):
-                        self._vector(one, at, spot, begin + number * lanes.count, None)
+                    if one.waits:
+                        self._vector(one, at, vectors, begin, None)
+                    else:
+                        for number, spot in enumerate(vectors):
+                            self._vector(one, at, [spot], begin + number * lanes.count, None)
                 if one.vectors > 1:
                     with k.loop("vector", whole, many, lanes.count) as begin:
-                        self._vector(one, at, vectors[0], begin, None)
+                        self._vector(one, at, vectors[:1], begin, None)
             if lanes.count and lanes.masked:
                 with k.when(whole < size):
-                    self._vector(one, at, vectors[0], whole, k.mask(size - whole, lanes.count))
+                    self._vector(one, at, vectors[:1], whole, k.mask(size - whole, lanes.count))
             else:
                 with k.loop("single", size, whole) as begin:
-                    self._vector(one, at, singles, begin, None)
+                    self._vector(one, at, [singles], begin, None)
         for place, number in enumerate(one.folds):
             parts = [tuple(part.value for part in spot.kept[place]) for spot in vectors]
             found = tuple(part.value for part in singles.kept[place])
@@ -261,13 +266,20 @@ class _Rows:
     def _kept_of(self, one: Pass, lanes: int, row: _Spot) -> _Spot:
         return _Spot(row.begin, lanes, None, row.found, [self._start(number, lanes) for number in one.folds])
 
-    def _vector(self, one: Pass, places: Sequence[Buffer], spot: _Spot, begin: Value, mask: Value | None) -> None:
-        lanes = spot.lanes
+    def _vector(
+        self, one: Pass, places: Sequence[Buffer], spots: Sequence[_Spot], begin: Value, mask: Value | None
+    ) -> None:
+        """Vectors that follow each other, as a longer one."""
+        lanes = spots[0].lanes * len(spots)
         position = self.k.lanes(lanes) + begin if lanes else begin
-        self._each(one, places, _Spot(begin, lanes, mask, spot.found, spot.kept), position, mask)
+        kept = [parts for spot in spots for parts in spot.kept]
+        self._each(one, places, _Spot(begin, lanes, mask, spots[0].found, kept), position, mask)
 
     def _each(self, one: Pass, places: Sequence[Buffer], spot: _Spot, position: Value, fold_mask: Value | None) -> None:
-        """What a pass does at one position, or a vector of them."""
+        """What a pass does at one position, or a vector of them.
+
+        What is kept of folds may be of several vectors, that of the first one first, which each have a part of it.
+        """
         values: dict[int, Value] = {}
 
         def value(number: int) -> Value:
@@ -277,14 +289,20 @@ class _Rows:
             values[number] = self._load(tensor, places, spot)
         for number in one.each:
             values[number] = self._computed(number, places, spot, value)
-        for number, kept in zip(one.folds, spot.kept, strict=True):
-            fold = self._fold(number)
-            before = tuple(part.value for part in kept)
-            after = REDUCTIONS[fold.reducer].add(before, value(fold.operand), position)
-            for variable, old, new in zip(kept, before, after, strict=True):
-                variable.value = new if fold_mask is None else self.k.select(fold_mask, new, old)
+        parts = len(spot.kept) // max(len(one.folds), 1)
+        for place, number in enumerate(one.folds):
+            operand = self._fold(number).operand
+            added = zip(*(all_.parts(parts) for all_ in (value(operand), position)), strict=True)
+            for kept, (x, at) in zip(spot.kept[place :: len(one.folds)], added, strict=True):
+                self._fold_in(number, kept, x, at, fold_mask)
         for number, tensor in one.writes:
             self._store(tensor, places, spot, value(number))
+
+    def _fold_in(self, number: int, kept: Sequence[Variable], x: Value, position: Value, mask: Value | None) -> None:
+        before = tuple(part.value for part in kept)
+        after = REDUCTIONS[self._fold(number).reducer].add(before, x, position)
+        for variable, old, new in zip(kept, before, after, strict=True):
+            variable.value = new if mask is None else self.k.select(mask, new, old)
 
     def _once(self, numbers: Sequence[int], places: Sequence[Buffer], spot: _Spot) -> None:
         for number in numbers:

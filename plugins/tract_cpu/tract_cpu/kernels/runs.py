@@ -15,10 +15,14 @@ from tract_cpu.kernels.kernel import Kernel
 
 @frozen
 class Run:
-    """``lanes``: of a vector, 0 for elements one by one. ``masked``: whether what is left is taken under a mask."""
+    """``lanes``: of a vector, 0 for elements one by one. ``masked``: whether what is left is taken under a mask.
+
+    ``vectors``: how many are taken at once, as a longer one, as long as there are so many.
+    """
 
     lanes: int
     masked: bool
+    vectors: int = 1
 
     @staticmethod
     def of(isa: Isa, element: ElementType) -> Run:
@@ -40,8 +44,13 @@ class Run:
             with k.loop("element", size) as place:
                 visit(place, 0, None)
             return
-        whole = size - size % self.lanes
-        with k.loop("vector", whole, step=self.lanes) as place:
+        whole, done = size - size % self.lanes, k.index(0)
+        if self.vectors > 1:
+            block = self.vectors * self.lanes
+            done = size - size % block
+            with k.loop("vectors", done, step=block) as place:
+                visit(place, block, None)
+        with k.loop("vector", whole, done, self.lanes) as place:
             visit(place, self.lanes, None)
         if self.masked:
             with k.when(whole < size):

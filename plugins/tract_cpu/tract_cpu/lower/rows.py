@@ -109,7 +109,8 @@ class _Passes:
             self._depth.append(max(self._depth[one] for one in step.operands))
             once = all(self._once[one] for one in step.operands)
             self._once.append(once)
-            costly = type(step.op) not in CHEAP or any(self._costly[one] for one in step.operands)
+            is_rounded = step.result.computed is not step.result
+            costly = is_rounded or type(step.op) not in CHEAP or any(self._costly[one] for one in step.operands)
             self._costly.append(costly and not once)
 
     def schedule(self, rows: set[int], others: set[int]) -> None:
@@ -157,9 +158,15 @@ class _Passes:
         """How many vectors a pass computes side by side: more where there is less to do for each."""
         if len(draft.each) > _FEW:
             return 1
+        return _COSTLY_SIDE_BY_SIDE if any(map(_is_costly, self._computed(draft))) else _SIDE_BY_SIDE
+
+    def waits(self, draft: _Draft) -> bool:
+        """Whether a vector has long to wait in a pass: for an operator of many instructions, or until it is rounded."""
+        return any(_is_costly(step) or step.result.computed is not step.result for step in self._computed(draft))
+
+    def _computed(self, draft: _Draft) -> list[RowStep]:
         steps = (self.region.steps[number] for number in draft.each)
-        costly = any(isinstance(step, Apply) and type(step.op) not in CHEAP for step in steps)
-        return _COSTLY_SIDE_BY_SIDE if costly else _SIDE_BY_SIDE
+        return [step for step in steps if isinstance(step, Apply)]
 
     def vectors_across(self, registers: int) -> int:
         """The same for neighbouring rows, through all passes. A plain reduction reads as long pieces as it can."""
@@ -262,7 +269,12 @@ class _Loops:
         writes += [(n, memory[n]) for n in sorted(draft.writes & set(stored))]
         reloads = [(n, memory[n]) for n in sorted(draft.reloads)]
         once, each, folds = (tuple(sorted(one)) for one in (draft.once, draft.each, draft.folds))
-        return Pass(once, tuple(reloads), each, folds, tuple(writes), self.passes.vectors(draft))
+        passes = self.passes
+        return Pass(once, tuple(reloads), each, folds, tuple(writes), passes.vectors(draft), passes.waits(draft))
+
+
+def _is_costly(step: RowStep) -> bool:
+    return isinstance(step, Apply) and type(step.op) not in CHEAP
 
 
 def _fits(loop: StridedLoop, written: set[int]) -> bool:
