@@ -31,8 +31,9 @@ from sphinx.util.docutils import SphinxDirective
 LOGGER: Final = logging.getLogger(__name__)
 MODULES: Final = (
     *("tract_core", "tract_core.errors", "tract_core.limits", "tract_core.model", "tract_core.plugins"),
-    *("tract_core.runtime", "tract_cpu", "tract_gguf", "tract_inferers", "tract_quantize", "tract_ray", "tract_serve"),
-    *("tract_torch", "tract_transformers", "tract_view", "tract", "tract.model"),
+    *("tract_core.data", "tract_core.dims", "tract_core.runtime", "tract_cpu", "tract_gguf", "tract_inferers"),
+    *("tract_quantize", "tract_ray", "tract_serve", "tract_torch", "tract_transformers", "tract_view", "tract"),
+    "tract.model",
 )
 """Where public names are, an earlier one before a later one that has the same."""
 ALSO: Final = {"tract_core": ("onnx", "nnef")}

@@ -1,7 +1,4 @@
-"""The public names, and where they are
-
-from.
-"""
+"""The public names, and where they are from."""
 
 from tract_core.dims.assertion import Assertion as Assertion
 from tract_core.dims.assertion import parse_assertion as parse_assertion

@@ -445,10 +445,10 @@ class ProductWriter:
                 laid.put(one * tile.columns + start, rounded(total, self.plan.expression.inputs[0]))
         held = [self._held(at, start, mask) for start, mask in zip(starts, masks, strict=True)]
         with k.loop("row", len(totals)) as one:
-            line = [self._laid(laid, one * tile.columns + start) for start in starts]
+            line = [self._rounded_line(laid, one * tile.columns + start) for start in starts]
             self.write_row(line, at.row + one, at.holding(held), masks)
 
-    def _laid(self, laid: Buffer, place: Value) -> Value:
+    def _rounded_line(self, laid: Buffer, place: Value) -> Value:
         """A vector of sums that were rounded before they were laid down."""
         return known_to_be(laid.vector(place, self.plan.tile.lanes), self.plan.expression.inputs[0])
 
