@@ -31,6 +31,7 @@ from tract_core.ops.resize import Resize, Sampling, Scales
 from tract_core.ops.slice import wire_slice
 from tract_core.ops.softmax import Softmax
 from tract_core.ops.topk import Topk
+from tract_core.ops.unique import Unique
 from tract_core.plugins import default_registry
 from tract_core.testing.case import CASES
 
@@ -238,6 +239,13 @@ def found_in_the_middle(w: NodeWiring, x: OutletId) -> Sequence[OutletId]:
     """A size that only the run tells, and native code behind it."""
     places = w.op(NonZero(w.symbol("found")), x)
     return [w.op(Exp(), w.cast(places, DatumType.F32))]
+
+
+@golden("S,f32")
+def told_by_the_host(w: NodeWiring, x: OutletId) -> Sequence[OutletId]:
+    """A size that a node tells which is left to the host, and native code behind it."""
+    values = w.ops(Unique(None, True, w.symbol("found")), x)[0]
+    return [w.op(Exp(), values)]
 
 
 @golden("B,20,f32")

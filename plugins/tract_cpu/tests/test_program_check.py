@@ -101,13 +101,11 @@ FAULTS: list[tuple[str, Callable[[Program], Program], str]] = [
     ("scan", lambda p: with_step(p, BEGIN, arguments=(*arguments_of(p, BEGIN), 1)), r"gives begin \d+ arguments"),
     ("scan", lambda p: with_argument(p, BEGIN, 5, 8), r"begin something else than an address of i64 as argument 5"),
     ("scan", lambda p: with_argument(p, BEGIN, 0, Address(LAST)), r"begin something else than a size as argument 0"),
-    (
-        "found_in_the_middle",
-        lambda p: replace(p, since={"found": 2}),
-        r"step 1 needs found, which only later",
-    ),
-    ("found_in_the_middle", lambda p: replace(p, stages=(RunStage(1, frozenset({"found"})),)), r"step 1 needs found"),
-    ("found_in_the_middle", lambda p: without(p, 0), r"host\[0\], of which there are 0"),
+    ("told_by_the_host", lambda p: replace(p, since={"found": 2}), r"step 1 needs found, which only later"),
+    ("found_in_the_middle", lambda p: replace(p, since={"found": 2}), r"step 3 needs found, which only later"),
+    ("told_by_the_host", lambda p: replace(p, stages=(RunStage(1, frozenset({"found"})),)), r"step 1 needs found"),
+    ("found_in_the_middle", lambda p: replace(p, stages=(RunStage(3, frozenset({"found"})),)), r"step 3 needs found"),
+    ("told_by_the_host", lambda p: without(p, 0), r"host\[0\], of which there are 0"),
 ]
 
 

@@ -211,7 +211,7 @@ def test_there_is_never_more_than_is_allowed(tmp_path: Path) -> None:
 
 def test_a_full_folder_is_not_looked_at_for_every_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
-    monkeypatch.setattr("tract_core.cache.cache.evict", lambda _, most: looks.append(most))
+    monkeypatch.setattr("tract_core.cache.eviction.evict", lambda _, most: looks.append(most))
     cache = Cache(str(tmp_path), most=1600 * BLOCK)
     some(cache, 350)
     assert looks == [1500 * BLOCK] * 4  # at first, and whenever a sixteenth was added
