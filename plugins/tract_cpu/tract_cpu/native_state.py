@@ -19,15 +19,49 @@ if TYPE_CHECKING:
 _ARRAYS: Final[Any] = (np.ndarray, np.generic)
 
 
-class NativeState:
-    """The state of a model that is one native call. ``repeat``: a turn like the last one, by `Repeating`."""
+class OwnMemory:
+    """The part of a state that has the memory of its turns, and of what is kept from one to the next."""
 
-    __slots__ = ("_execution", "_memory", "_plan", "repeat")
+    __slots__ = ("_execution", "_memory", "_plan")
 
     def __init__(self, plan: CpuPlan) -> None:
         self._plan = plan
         self._execution: Execution | None = None
         self._memory = plan.new_memory()
+
+    def reset(self) -> None:
+        """Back to a fresh state."""
+        self.look_closer()
+        if self._memory is not None:
+            self._memory.reset()
+
+    def freeze(self) -> dict[int, Any]:
+        """What nodes keep, by their ids: a snapshot that can be pickled, and thawed any number of times."""
+        return {} if self._memory is None else self._memory.freeze()
+
+    def thaw(self, frozen: dict[int, Any]) -> None:
+        """Go back to a snapshot. Raises GraphError where it is of other nodes than these."""
+        self.look_closer()
+        if frozen if self._memory is None else self._memory.thaw(frozen):
+            raise GraphError("the frozen state belongs to another model")
+
+    def look_closer(self) -> None:
+        """Have the next turn look at its inputs again, and at where that lies which is kept."""
+        if self._execution is not None:
+            self._execution.shapes = None
+
+    def __del__(self) -> None:
+        if self._execution is not None:
+            self._plan.give_back(self._execution)
+
+
+class NativeState(OwnMemory):
+    """The state of a model that is one native call. ``repeat``: a turn like the last one, by `Repeating`."""
+
+    __slots__ = ("repeat",)
+
+    def __init__(self, plan: CpuPlan) -> None:
+        super().__init__(plan)
         self.repeat: Repeat = look_closer
 
     def run(
@@ -85,34 +119,13 @@ class NativeState:
 
     def _go_on(self, execution: Execution, inputs: Sequence[Array], outputs: Sequence[Array], refused: int) -> None:
         if self._memory is not None:
-            self._look_closer()  # the host may change what is kept
+            self.look_closer()  # the host may change what is kept
         self._plan.with_host(self._memory).go_on_after(refused, execution, inputs, outputs)
 
-    def reset(self) -> None:
-        """Back to a fresh state."""
-        self._look_closer()
-        if self._memory is not None:
-            self._memory.reset()
-
-    def freeze(self) -> dict[int, Any]:
-        """What nodes keep, by their ids: a snapshot that can be pickled, and thawed any number of times."""
-        return {} if self._memory is None else self._memory.freeze()
-
-    def thaw(self, frozen: dict[int, Any]) -> None:
-        """Go back to a snapshot. Raises GraphError where it is of other nodes than these."""
-        self._look_closer()
-        if frozen if self._memory is None else self._memory.thaw(frozen):
-            raise GraphError("the frozen state belongs to another model")
-
-    def _look_closer(self) -> None:
+    def look_closer(self) -> None:
         """Have the next turn use other memory than the ones before."""
         self.repeat = look_closer
-        if self._execution is not None:
-            self._execution.shapes = None
-
-    def __del__(self) -> None:
-        if self._execution is not None:
-            self._plan.give_back(self._execution)
+        super().look_closer()
 
 
 def readable(array: Any) -> Any:

@@ -14,8 +14,7 @@ from tract_llvm.program.storages import Kind
 from tract_llvm.program.views import View, seen
 
 from tract_core.dims import evaluate
-from tract_core.errors import GraphError
-from tract_cpu.native_state import readable
+from tract_cpu.native_state import OwnMemory, readable
 
 if TYPE_CHECKING:
     from tract_core.plugins.keys import Array
@@ -28,15 +27,13 @@ _NOTHING: Final[Any] = np.empty(0)
 """What is passed in the place of outputs whose sizes are not known yet."""
 
 
-class StagedState:
+class StagedState(OwnMemory):
     """The state of a model that runs in stages."""
 
-    __slots__ = ("_execution", "_host", "_memory", "_plan")
+    __slots__ = ("_host",)
 
     def __init__(self, plan: CpuPlan) -> None:
-        self._plan = plan
-        self._execution: Execution | None = None
-        self._memory = plan.new_memory()
+        super().__init__(plan)
         self._host: CpuState | None = None
 
     def run(
@@ -51,7 +48,7 @@ class StagedState:
         Raises InputError when the arrays do not fit, RunError, with the node's name, for sizes that cannot be.
         """
         if symbols is not None:  # the limits of a run around this one count
-            self._look_closer()
+            self.look_closer()
             return self._with_host().run(inputs, out, symbols=symbols)
         plan = self._plan
         inputs = [one if one.__class__ is np.ndarray else readable(one) for one in inputs]
@@ -93,7 +90,7 @@ class StagedState:
         execution.begin()
         plan.call_all(execution, arrays)
         if plan.may_refuse and (refused := execution.refused()) is not None:
-            self._look_closer()  # the host may change what is kept
+            self.look_closer()  # the host may change what is kept
             count = len(arrays) - plan.ready.outputs
             self._with_host().go_on_after(refused, execution, arrays[:count], arrays[count:])
 
@@ -148,31 +145,6 @@ class StagedState:
         if self._host is None:
             self._host = self._plan.with_host(self._memory)
         return self._host
-
-    def reset(self) -> None:
-        """Back to a fresh state."""
-        self._look_closer()
-        if self._memory is not None:
-            self._memory.reset()
-
-    def freeze(self) -> dict[int, Any]:
-        """What nodes keep, by their ids: a snapshot that can be pickled, and thawed any number of times."""
-        return {} if self._memory is None else self._memory.freeze()
-
-    def thaw(self, frozen: dict[int, Any]) -> None:
-        """Go back to a snapshot. Raises GraphError where it is of other nodes than these."""
-        self._look_closer()
-        if frozen if self._memory is None else self._memory.thaw(frozen):
-            raise GraphError("the frozen state belongs to another model")
-
-    def _look_closer(self) -> None:
-        """Have the next turn look at its inputs again, and at where that lies which is kept."""
-        if self._execution is not None:
-            self._execution.shapes = None
-
-    def __del__(self) -> None:
-        if self._execution is not None:
-            self._plan.give_back(self._execution)
 
 
 _LASTING: Final = frozenset({Kind.ARENA, Kind.CONSTANT})
