@@ -27,7 +27,7 @@ _MADE: Final = object()
 """The default of a parameter whose value a factory makes."""
 
 MANY: Final = 16
-"""Objects that are made without compiling a constructor for their class, which takes as long as that."""
+"""How many objects of a class are made before a constructor is compiled for it, which takes as long as these do."""
 
 _REQUIRED: Final = object()
 """In the place of a default where there is none."""

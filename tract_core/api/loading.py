@@ -94,9 +94,10 @@ def load(
 def _format_and_file(path: str, format_name: str | None) -> tuple[str, str | os.PathLike[str]]:
     """The format of a model, and its path, as `find_format`, which is asked where what is kept does not tell them."""
     known = installed()
-    name = None if known is None else format_name or known.format_of(path)
-    if known is not None and name is not None and name in known.handles and os.path.isfile(path):
-        return name, path
+    if known is not None and os.path.isfile(path):
+        name = format_name or known.format_of(path)
+        if name in known.handles:
+            return name, path
     from tract_core.api.formats import find_format
 
     return find_format(checked_path(path), format_name)

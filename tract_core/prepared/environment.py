@@ -49,11 +49,11 @@ class Installed:
     runtimes: Mapping[str, str]
     default: str | None
 
-    def format_of(self, path: str) -> str | None:
-        """The format that the name of a file tells; ``None`` where it tells none."""
+    def format_of(self, path: str) -> str:
+        """The format that the name of a file tells; empty where it tells none."""
         name = os.path.basename(path).lower()
         longest = max((one for one in self.endings if name.endswith(one)), key=len, default="")
-        return self.endings.get(longest) or None
+        return self.endings.get(longest, "")
 
 
 @frozen

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 WORK_FOR_OTHERS: Final = 1 << 17
 """From how much work on a run lets other threads run Python meanwhile: below it, it is over in some microseconds."""
+
 LaterKey: TypeAlias = "tuple[bytes, ...] | tuple[tuple[str, int], ...]"
 """By what the next stage of a run is known: by all that was read for it, or by the sizes that came up."""
 

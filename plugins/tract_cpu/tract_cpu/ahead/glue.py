@@ -144,8 +144,7 @@ class Glue:
         passed, status, course, arguments = (
             f.at(begin + place) for place in (memory.passed, memory.status, memory.course, memory.arguments)
         )
-        if self.touch is not None:
-            f.builder.call(self.touch, [])
+        self.touch_pages(f)
         for number in range(arrays):
             passed[number] = address_of(f, first + len(sizes) + number)
         passed[self.laid.layout.passed_count - 1] = begin + memory.status
@@ -157,6 +156,12 @@ class Glue:
         f.finish(f.convert(status[0], I32))
         if self.shared:
             write_alone(self.module, self.name, self.isa, [*sizes, *[POINTER] * arrays])
+        assert len(self.laid.tables.tasks) == len(self.kernels), "each step has a kernel"
+
+    def touch_pages(self, f: Function) -> None:
+        """Touch the pages of the stack that a function needs, where a system wants that."""
+        if self.touch is not None:
+            f.builder.call(self.touch, [])
 
     def sizes(self) -> list[ElementType]:
         """What a run is given of sizes, before inputs and outputs."""

@@ -208,7 +208,7 @@ class OpenGlue(Glue):
     def _memory(self) -> None:
         """``NAME_memory(sizes ...)``."""
         f = Function(self.module, f"{self.name}_memory", self.isa, self.sizes(), INDEX)
-        self._touch(f)
+        self.touch_pages(f)
         section, zero = self.open.section, f.index(0)
         sizes = self._writer(f, 0)
         values = [sizes.of(dim) if known else zero for dim, known in zip(section.sizes, section.known, strict=True)]
@@ -224,15 +224,11 @@ class OpenGlue(Glue):
     def _shapes(self) -> None:
         """``NAME_shapes(sizes ..., shapes)``."""
         f = Function(self.module, f"{self.name}_shapes", self.isa, [*self.sizes(), POINTER], I32)
-        self._touch(f)
+        self.touch_pages(f)
         sizes, shapes = self._writer(f, 0), f.buffer(len(self.open.symbols), INDEX)
         for place, size in enumerate(self.open.shapes):
             shapes[place] = sizes.of(size)
         f.finish(f.convert(f.select(sizes.fit, f.index(0), UNFIT), I32))
-
-    def _touch(self, f: Function) -> None:
-        if self.touch is not None:
-            f.builder.call(self.touch, [])
 
     def _words(self, f: Function) -> Buffer:
         return f.at(address_of(f, 0) + self.laid.memory.sizes)

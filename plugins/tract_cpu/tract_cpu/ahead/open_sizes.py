@@ -25,8 +25,8 @@ class OpenSizes:
 
     ``symbols``: the names of those whose values are given, in order; ``definitions``: what other names stand for.
     ``shapes``: the sizes of inputs, one after the other, then of outputs; none is below 0. ``conditions``: sizes that
-    have to be 1. ``section``: the arguments of kernels. ``constants``: where those lie that
-    arguments are addresses in, in bytes, in the order of `Section.in_constants`.
+    have to be 1. ``section``: the arguments of kernels. ``constants``: from which byte on the constant lies that an
+    argument is an address in, in the order of `Section.in_constants`.
     """
 
     symbols: tuple[str, ...]

@@ -51,8 +51,8 @@ from typing import Any
 import numpy as np
 
 from @NAME@._model import ObjectFunctions as _ObjectFunctions
-from @NAME@._model import ToldSizes as _OpenSizes
 from @NAME@._model import StandaloneModel as _StandaloneModel
+from @NAME@._model import ToldSizes as _ToldSizes
 
 INPUTS: dict[str, tuple[tuple[int | str, ...], str]] = @INPUTS@
 """The shapes and the types of the inputs, in order. Open sizes are texts."""
@@ -79,13 +79,13 @@ _start.argtypes, _start.restype = [ctypes.c_void_p], None
 _sizes = [ctypes.c_int64] * @COUNT@
 _run.argtypes = [ctypes.c_void_p, *_sizes, *[ctypes.c_void_p] * (len(INPUTS) + len(OUTPUTS))]
 _run.restype = ctypes.c_int32
-_open = None
+_told = None
 if _sizes:
     _memory, _shapes = _library.@NAME@_memory, _library.@NAME@_shapes
     _memory.argtypes, _memory.restype = _sizes, ctypes.c_int64
     _shapes.argtypes, _shapes.restype = [*_sizes, ctypes.c_void_p], ctypes.c_int32
-    _open = _OpenSizes(_memory, _shapes, @FOUND@)
-_code = _ObjectFunctions(_start, _run, @MEMORY@, @ALIGNMENT@, INPUTS, OUTPUTS, @KEEPS@, None, _open)
+    _told = _ToldSizes(_memory, _shapes, @FOUND@)
+_code = _ObjectFunctions(_start, _run, @MEMORY@, @ALIGNMENT@, INPUTS, OUTPUTS, @KEEPS@, None, _told)
 
 
 class Model(_StandaloneModel):

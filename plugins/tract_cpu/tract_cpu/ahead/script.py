@@ -145,7 +145,8 @@ export class Model {
   /** Run the model on arrays by the names of inputs, with such sizes. Gives new arrays by the names of outputs. */
   run(given, sizes) {
     const shapes = this.shapes(sizes);
-    const bytes = Number(this.#functions.@MEMORY@(...values(sizes)));
+    const asked = values(sizes);
+    const bytes = Number(this.#functions.@MEMORY@(...asked));
     if (bytes === 0) throw unfit(sizes);
     const places = new Map();
     let end = this.#memory + bytes;
@@ -166,7 +167,7 @@ export class Model {
       at(name).set(found);
     }
     const addresses = ARGUMENTS.map((name) => places.get(name)[0]);
-    if (this.#functions.@RUN@(this.#memory, ...values(sizes), ...addresses) !== 0) {
+    if (this.#functions.@RUN@(this.#memory, ...asked, ...addresses) !== 0) {
       throw new Error("the model could not be run, as an index is beyond its axis");
     }
     return Object.fromEntries(Object.keys(outputs).map((name) => [name, at(name).slice()]));

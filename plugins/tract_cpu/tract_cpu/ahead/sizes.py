@@ -67,10 +67,10 @@ class SizeWriter:
         return self._found[dim]
 
     def _sum(self, dim: TDim) -> Value:
-        products = [(self._product(product), product, many) for product, many in dim.terms.items()]
+        terms = [(self._product(product), many) for product, many in dim.terms.items()]
         if self._most(dim) > _LARGEST:
             self._refuse_large(dim)
-        total = reduce(Value.__add__, [found if many == 1 else found * many for found, _, many in products])
+        total = reduce(Value.__add__, [found if many == 1 else found * many for found, many in terms])
         return total + dim.constant if dim.constant else total
 
     def _refuse_large(self, dim: TDim) -> None:
@@ -95,7 +95,7 @@ class SizeWriter:
         return self._found[factor]
 
     def _most(self, dim: Dim) -> int:
-        """A number that the size is never beyond, or below when turned round; it fits in 64 bits otherwise, too."""
+        """How far from 0 the size can be."""
         if isinstance(dim, int):
             return abs(dim)
         total = abs(dim.constant)
