@@ -1,4 +1,4 @@
-"""Networks in eight bits, as ONNX Runtime's tool writes them."""
+"""Networks in eight bits, as ONNX Runtime's tool writes them, which is imported where one is built."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnxruntime.quantization import (
-    CalibrationDataReader,
-    QuantFormat,
-    QuantType,
-    quantize_dynamic,
-    quantize_static,
-)
 
 from networks.builder import Network
 
 
-class _Once(CalibrationDataReader):
+class _Once:
     """The inputs that the network is measured on are those that its ranges are found with."""
 
     def __init__(self, inputs: dict[str, np.ndarray]) -> None:
@@ -36,6 +29,8 @@ def static(build: Callable[..., Network], *, pairs: bool = True, **sizes: Any) -
     ``pairs``: written as pairs of QuantizeLinear and DequantizeLinear around operators on real numbers, else as
     QLinearConv and the like.
     """
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+
     kind = QuantFormat.QDQ if pairs else QuantFormat.QOperator
 
     def write(given: Path, result: Path, network: Network) -> None:
@@ -54,6 +49,7 @@ def static(build: Callable[..., Network], *, pairs: bool = True, **sizes: Any) -
 
 def dynamic(build: Callable[..., Network], **sizes: Any) -> Network:
     """Weights as i8, one scale each; what they are multiplied with is quantised in each run, by its own range."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
 
     def write(given: Path, result: Path, network: Network) -> None:
         quantize_dynamic(given, result, weight_type=QuantType.QInt8)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-pytest.importorskip("onnxruntime", reason="some of them are quantised with it")
-
 from bench_networks import WORKLOADS, Workload, small_network
 from linked_objects import LinkedObject, same
 from tract_cpu.plan import CpuPlan

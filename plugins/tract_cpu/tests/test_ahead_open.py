@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_networks import WORKLOADS, Workload
+from bench_networks import WORKLOADS, Workload, small
 from linked_objects import UNFIT, OpenObject, same
 from portable_models import EXAMPLES, Example
 from tract_cpu.ahead.header import header_text
@@ -51,7 +51,7 @@ def test_one_object_is_for_all_sizes(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::tract_core.errors.ModelWarning")
 def test_networks_of_any_batch(workload: Workload) -> None:
     """Some files are for one batch, as they reshape to it: then runs of others are refused, as the runtime does."""
-    network = workload.build(**workload.small)
+    network = small(workload)
     model = tract.onnx().load_bytes(network.model.SerializeToString())
     for name, array in network.inputs.items():
         kind = str(array.dtype).replace("float", "f").replace("int", "i")

@@ -166,10 +166,11 @@ def test_code_for_other_machines_is_not_run(tmp_path: Path) -> None:
     other = "aarch64" if here == "x86_64" else "x86-64"
     path = written(small(), tmp_path / "m.nnef.tar", f"{other}, x86-64-v3-windows,{other}")
     assert len(compiled_in(path).codes) == 2
-    with pytest.raises(
-        Unsupported, match=r"for this machine: .*it is for x86_64 and win32; .*: it is for .* and linux"
-    ):
+    with pytest.raises(Unsupported, match=r"for this machine: .*: it is for .*; .*: it is for ") as refused:
         load_compiled(path, trust=True)
+    named = other.replace("-", "_")
+    assert "it is for x86_64 and win32" in str(refused.value)
+    assert f"it is for {named} and linux" in str(refused.value)
 
 
 def test_the_best_code_is_run(tmp_path: Path) -> None:

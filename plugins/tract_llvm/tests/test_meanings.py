@@ -150,7 +150,8 @@ def test_squares_are_two_dots_each_to_the_bit(dot: Dot) -> None:
 
 def test_every_instruction_has_a_meaning_and_no_other_has() -> None:
     of_dots = {name for isa in ISAS for dot in (*isa.dots, *isa.tiles) for name in (dot.name, dot.square)}
-    named = {name for isa in ISAS for name in (*of_dots, *isa.scales, isa.picks, isa.picks_bytes) if name}
+    of_bytes = {name for isa in ISAS for name in (isa.picks_bytes, isa.lookup and isa.lookup.name)}
+    named = {name for isa in ISAS for name in (*of_dots, *of_bytes, *isa.scales, isa.picks) if name}
     assert named == set(meanings.MEANINGS)
 
 
@@ -380,6 +381,20 @@ def test_bytes_are_picked_within_16_of_them(isa: Isa) -> None:
 
     value, places = (integers("u1", (8 * isa.vector_bytes,), seed) for seed in (0, 1))
     same(ElementRunner(isa)(emit, (value, places), "u1", isa.vector_bytes), meanings.picked_bytes(value, places))
+
+
+@pytest.mark.parametrize("isa", [one for one in HERE if one.lookup], ids=lambda isa: isa.name)
+def test_bytes_are_found_in_rows_of_a_table(isa: Isa) -> None:
+    lookup = isa.lookup
+    assert lookup is not None
+
+    def emit(*rows_and_places: Value) -> Value:
+        *rows, places = rows_and_places
+        return places.function.looked_up(lookup, rows, places)
+
+    *rows, places = (integers("u1", (1024,), seed) for seed in range(lookup.rows + 1))
+    found = ElementRunner(isa)(emit, (*rows, places), "u1", lookup.places)
+    same(found, meanings.MEANINGS[lookup.name](*rows, places))
 
 
 @pytest.mark.parametrize("registers", [0, 1, 2, 4])

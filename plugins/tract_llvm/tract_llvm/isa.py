@@ -53,6 +53,21 @@ class Dot:
 
 
 @frozen
+class Lookup:
+    """An instruction that finds bytes in a table, at places that are bytes: 0 at those beyond it.
+
+    ``name``: the intrinsic of LLVM. ``rows``: how many rows of 16 bytes it has, each a register; ``places``: how many
+    bytes it finds. ``is_by_sign``: whether only places from 128 on are beyond a table, and of others the lowest bits
+    count. Then there may be more places than 16, whose registers have each row as often.
+    """
+
+    name: str
+    rows: int
+    places: int = 16
+    is_by_sign: bool = False
+
+
+@frozen
 class Isa:
     """One instruction set.
 
@@ -75,7 +90,7 @@ class Isa:
     ``flushes``: whether vectors of f32 have 0 in the place of subnormal numbers. ``extremes_bits``: the widest floats
     of which LLVM writes the larger and the smaller one of two. ``compares_to_masks``: whether comparing vectors gives
     bits in registers of their own, and not vectors. ``picks_bytes``: the intrinsic that picks bytes within each 128
-    bits of a register, empty for none.
+    bits of a register, empty for none. ``lookup``: what finds bytes in a table, where ``picks`` does not.
     """
 
     name: str
@@ -103,6 +118,7 @@ class Isa:
     extremes_bits: int = 64
     compares_to_masks: bool = False
     picks_bytes: str = ""
+    lookup: Lookup | None = None
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits fit one register."""
@@ -208,6 +224,7 @@ _AVX2: Final = Isa(
     pause=_X86_PAUSE,
     widens=True,
     picks_bytes="x86.avx2.pshuf.b",
+    lookup=Lookup("x86.avx2.pshuf.b", 1, 32, is_by_sign=True),
 )
 _AVX_VNNI: Final = replaced(
     _AVX2,
@@ -248,6 +265,7 @@ _NEON: Final = Isa(
     scales=(),
     dots=(),
     pause=("aarch64.hint", 1),
+    lookup=Lookup("aarch64.neon.tbl4.v16i8", 4),
 )
 _NEON_DOT: Final = replaced(_NEON, name="neondot", features="+neon,+dotprod", needs=("dotprod",), dots=(_SDOT, _UDOT))
 _NEON_I8MM: Final = replaced(

@@ -213,6 +213,14 @@ def picked_bytes(value: Array, places: Array) -> Array:
     return np.where(wanted < 0x80, np.take_along_axis(rows, wanted & 15, axis=1), 0).astype(value.dtype).ravel()
 
 
+def looked_up(*rows_and_places: Array) -> Array:
+    """TBL: bytes of rows of 16, one behind the other, by places; 0 by those beyond them. Arm, "TBL"."""
+    *rows, places = (one.reshape(-1, 16) for one in rows_and_places)
+    table = np.concatenate([*rows, np.zeros_like(places)], axis=1)
+    last = table.shape[1] - 1
+    return np.take_along_axis(table, np.minimum(places, last).astype(np.intp), axis=1).ravel()
+
+
 def _multiplied_by_pairs(first: Array, second: Array) -> Array:
     """PMADDUBSW, and PMADDWD with ones: sums of two products are cut off at the ends of 16 bits. SDM, "PMADDUBSW"."""
     products = first.astype(np.int64) * second
@@ -259,6 +267,7 @@ MEANINGS: Final[Mapping[str, Callable[..., Array]]] = {
     "x86.avx512.mask.scalef.pd.512": scaled,
     "x86.avx512.vpermi2var.hi.512": picked,
     "x86.avx2.pshuf.b": picked_bytes,
+    "aarch64.neon.tbl4.v16i8": looked_up,
 }
 """By the names of LLVM. Factors of dots: [lanes, group] of their types, bf16 as ``uint16``; those of squares: [squares,
 row or column, two groups], and their sums [squares, of the first factor, of the second]; of tiles: those of `tiles`

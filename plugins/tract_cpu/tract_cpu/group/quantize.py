@@ -13,7 +13,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.group.block_weights import packed_weights
 from tract_cpu.group.groups import CpuGroup, Epilogue
 from tract_cpu.group.start import GROUPS, Start, read_along
-from tract_cpu.kernels.table import can_pick
+from tract_cpu.kernels.table import has_table
 
 ROWS = Rows()
 
@@ -42,5 +42,5 @@ def group_linear(op: QuantizeLinear | DequantizeLinear, start: Start) -> CpuGrou
 def group_table(op: LookupTable, start: Start) -> CpuGroup:
     """Alone."""
     bytes_ = element_type(op.table.datum_type) in (U8, I8)
-    form = start.only_blocked(0) if bytes_ and can_pick(start.isa) else None
+    form = start.only_blocked(0) if bytes_ and has_table(start.isa) else None
     return start.alone(form, list(start.read(form)))

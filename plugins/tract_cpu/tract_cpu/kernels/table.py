@@ -1,12 +1,13 @@
-"""Bytes by a table of 256: held in registers, from which an instruction picks pairs of bytes."""
+"""Bytes by a table of 256 that is held in registers: an instruction finds bytes in them, or picks pairs of bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.function import where
+from tract_llvm.language.lookup import ByteTable
 from tract_llvm.language.types import U8, U16
 from tract_llvm.language.values import Value
 
@@ -17,11 +18,13 @@ from tract_cpu.kernels.runs import Run
 from tract_cpu.kernels.signature import Each, Memory, Signature, Sizes
 
 _ENTRIES = 256
+_SIDE_BY_SIDE = 4
+"""How many vectors are looked up with each row of a table that is read."""
 
 
-def can_pick(isa: Isa) -> bool:
-    """Whether four registers hold a table, and an instruction picks from two of them."""
-    return bool(isa.picks) and 4 * isa.vector_bytes == _ENTRIES
+def has_table(isa: Isa) -> bool:
+    """Whether an instruction finds bytes in registers, or picks from two of the four registers that hold a table."""
+    return isa.lookup is not None or (bool(isa.picks) and 4 * isa.vector_bytes == _ENTRIES)
 
 
 @frozen
@@ -45,18 +48,17 @@ class TablePlan:
         """result[i, j, ...] = table[x[i, j, ...]]"""
         taken = self.signature.taken(k)
         sizes = taken.sizes("sizes")
-        table, lanes = taken.memory("table").of(U16), k.isa.lanes(U16.bits)
+        run, found = _entries(k.isa, taken.memory("table"))
         ends = [taken.memory("source"), taken.memory("target")]
         strides = [one.sizes("strides") for one in taken.each("loops")]
-        parts = [table.vector(number * lanes, lanes) for number in range(4)]
 
         def along(places: Sequence[Buffer], size: Value) -> None:
             source, target = places
 
             def some(place: Value, lanes: int, mask: Value | None) -> None:
-                target.put(place, _picked(parts, source.vector(place, lanes, mask)), mask)
+                target.put(place, found(source.vector(place, lanes, mask) if lanes else source[place]), mask)
 
-            Run(lanes, masked=True).each(k, size, some)
+            run.each(k, size, some)
 
         def nested(places: Sequence[Buffer], axis: int) -> None:
             if axis == self.rank - 1:
@@ -76,6 +78,15 @@ class TablePlan:
 
 def _moved(places: Sequence[Buffer], position: Value, strides: Sequence[Value]) -> list[Buffer]:
     return [place.at(position * stride) for place, stride in zip(places, strides, strict=True)]
+
+
+def _entries(isa: Isa, table: Buffer) -> tuple[Run, Callable[[Value], Value]]:
+    """How many bytes are looked up at once, and what gives their entries."""
+    if isa.lookup is not None:
+        return Run(isa.lookup.places, masked=False, vectors=_SIDE_BY_SIDE), ByteTable(table, isa.lookup).__getitem__
+    pairs, lanes = table.of(U16), isa.lanes(U16.bits)
+    parts = [pairs.vector(number * lanes, lanes) for number in range(4)]
+    return Run(lanes, masked=True), lambda x: _picked(parts, x)
 
 
 def _picked(parts: Sequence[Value], x: Value) -> Value:

@@ -15,7 +15,7 @@ from tract_core.plugins.tables import Rows
 from tract_cpu.draft.lowering import Site
 from tract_cpu.draft.map import map_step
 from tract_cpu.kernels.map import CHUNK
-from tract_cpu.kernels.table import TablePlan, can_pick
+from tract_cpu.kernels.table import TablePlan, has_table
 from tract_cpu.lower.gather import Indexed
 from tract_cpu.place.blocked import in_blocks
 from tract_cpu.place.chain import as_they_are, placed
@@ -49,7 +49,7 @@ def lower_table(op: LookupTable, site: Site) -> str | None:
     """
     lowering, table = site.lowering, site.lowering.constant(op.table.array)
     assert table is not None  # the result has its type
-    if table.element in (U8, I8) and can_pick(site.isa):
+    if table.element in (U8, I8) and has_table(site.isa):
         form, outlet = site.group.form, site.node.inputs[0]
         blocked = form and in_blocks(lowering, outlet, form)
         x = blocked.view if blocked is not None else lowering.known_view(outlet)
