@@ -353,6 +353,12 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
+def test_every_decision_is_in_their_list() -> None:
+    folder = ROOT / "docs/decisions"
+    listed = re.findall(r"\]\((\d{4}-[^)]*\.md)\)", (folder / "README.md").read_text())
+    assert sorted(listed) == sorted(path.name for path in folder.glob("[0-9]*.md"))
+
+
 def test_every_distribution_is_in_the_readme_and_every_extra_exists() -> None:
     import tomllib
 

@@ -15,6 +15,7 @@ from tract_llvm import meanings
 from tract_llvm.elements.expressions import rounded
 from tract_llvm.functions.rounding import floor, whole
 from tract_llvm.isa import ISAS, Dot, Isa, of_this_machine, portable, usable
+from tract_llvm.language.byte_tables import looked_up
 from tract_llvm.language.function import Function
 from tract_llvm.language.tiles import tiles_of
 from tract_llvm.language.types import BF16, F16, F32, I32, POINTER, U8, ir_type
@@ -390,7 +391,7 @@ def test_bytes_are_found_in_rows_of_a_table(isa: Isa) -> None:
 
     def emit(*rows_and_places: Value) -> Value:
         *rows, places = rows_and_places
-        return places.function.looked_up(lookup, rows, places)
+        return looked_up(lookup, rows, places)
 
     *rows, places = (integers("u1", (1024,), seed) for seed in range(lookup.rows + 1))
     found = ElementRunner(isa)(emit, (*rows, places), "u1", lookup.places)

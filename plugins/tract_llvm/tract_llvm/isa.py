@@ -53,7 +53,7 @@ class Dot:
 
 
 @frozen
-class Lookup:
+class ByteLookup:
     """An instruction that finds bytes in a table, at places that are bytes: 0 at those beyond it.
 
     ``name``: the intrinsic of LLVM. ``rows``: how many rows of 16 bytes it has, each a register; ``places``: how many
@@ -118,7 +118,7 @@ class Isa:
     extremes_bits: int = 64
     compares_to_masks: bool = False
     picks_bytes: str = ""
-    lookup: Lookup | None = None
+    lookup: ByteLookup | None = None
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits fit one register."""
@@ -224,7 +224,7 @@ _AVX2: Final = Isa(
     pause=_X86_PAUSE,
     widens=True,
     picks_bytes="x86.avx2.pshuf.b",
-    lookup=Lookup("x86.avx2.pshuf.b", 1, 32, is_by_sign=True),
+    lookup=ByteLookup("x86.avx2.pshuf.b", 1, 32, is_by_sign=True),
 )
 _AVX_VNNI: Final = replaced(
     _AVX2,
@@ -265,7 +265,7 @@ _NEON: Final = Isa(
     scales=(),
     dots=(),
     pause=("aarch64.hint", 1),
-    lookup=Lookup("aarch64.neon.tbl4.v16i8", 4),
+    lookup=ByteLookup("aarch64.neon.tbl4.v16i8", 4),
 )
 _NEON_DOT: Final = replaced(_NEON, name="neondot", features="+neon,+dotprod", needs=("dotprod",), dots=(_SDOT, _UDOT))
 _NEON_I8MM: Final = replaced(

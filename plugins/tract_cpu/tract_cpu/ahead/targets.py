@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from tract_llvm.isa import ISAS, Dot, Isa, Lookup, chosen, of_this_machine
+from tract_llvm.isa import ISAS, ByteLookup, Dot, Isa, chosen, of_this_machine
 
 from tract_core.errors import Unsupported
 from tract_core.frozen import frozen
@@ -82,7 +82,7 @@ SIMD128: Final = Isa(
     pause=(),
     any_nan=True,
     widens=True,
-    lookup=Lookup("wasm.swizzle", 1),
+    lookup=ByteLookup("wasm.swizzle", 1),
 )
 """The vectors of WebAssembly: no Python of ours runs there, so it is not among the sets of machines."""
 

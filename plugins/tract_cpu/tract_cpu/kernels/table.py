@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tract_llvm.isa import Isa
 from tract_llvm.language.buffers import Buffer
+from tract_llvm.language.byte_tables import ByteTable
 from tract_llvm.language.function import where
-from tract_llvm.language.lookup import ByteTable
 from tract_llvm.language.types import U8, U16
 from tract_llvm.language.values import Value
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from tract_llvm.isa import Dot, Isa, Lookup
+from tract_llvm.isa import Dot, Isa
 from tract_llvm.language.buffers import Buffer, table
 from tract_llvm.language.convert import converted
 from tract_llvm.language.types import I32, INDEX, POINTER, ElementType, element_named, ir_neighbours, ir_type
@@ -167,12 +167,6 @@ class Function(Emitter):
         arguments = [first.ir, places.ir, second.ir]
         callee = self.declared(f"llvm.{self.isa.picks}", first.ir.type, [one.type for one in arguments])
         return Value(self, self.builder.call(callee, arguments), first.type, first.lanes)
-
-    def looked_up(self, lookup: Lookup, rows: Sequence[Value], places: Value) -> Value:
-        """The bytes of a table at such places, as `Lookup` says it."""
-        arguments = [*(one.ir for one in rows), places.ir]
-        callee = self.declared(f"llvm.{lookup.name}", places.ir.type, [one.type for one in arguments])
-        return Value(self, self.builder.call(callee, arguments), places.type, places.lanes)
 
     def call_at(self, address: Value, arguments: Sequence[Value]) -> None:
         """Call the function at an address, which takes numbers, for what it does."""

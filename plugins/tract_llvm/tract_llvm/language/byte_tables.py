@@ -7,11 +7,9 @@ place finds in its own row and in those before it, as each row holds how it diff
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from itertools import pairwise
-from operator import or_, xor
 
-from tract_llvm.isa import Lookup
+from tract_llvm.isa import ByteLookup
 from tract_llvm.language.buffers import Buffer
 from tract_llvm.language.types import INDEX
 from tract_llvm.language.values import Value
@@ -23,7 +21,7 @@ _HALF = 128
 class ByteTable:
     """A table in registers. ``entries``: in memory, as bytes."""
 
-    def __init__(self, entries: Buffer, lookup: Lookup) -> None:
+    def __init__(self, entries: Buffer, lookup: ByteLookup) -> None:
         self._entries, self._lookup = entries, lookup
         self._rows: list[Value] = []
         if entries.function.isa.written_out:
@@ -45,25 +43,28 @@ class ByteTable:
         return function.joined(find(places.parts(places.lanes // lookup.places)))
 
     def _in_its_row(self, places: Sequence[Value]) -> list[Value]:
-        step = self._lookup.rows
-        return [
-            reduce(or_, (self._found(row, one - row * _ROW) for row in range(0, len(self._rows), step)))
-            for one in places
-        ]
+        found = [self._found(0, one) for one in places]
+        for row in range(self._lookup.rows, len(self._rows), self._lookup.rows):
+            found = [one | self._found(row, place - row * _ROW) for one, place in zip(found, places, strict=True)]
+        return found
 
     def _by_differences(self, places: Sequence[Value]) -> list[Value]:
-        found: list[Value] = []
-        for first in (0, _HALF):
-            signed = [one ^ first for one in places]
-            for row in range(first // _ROW, (first + _HALF) // _ROW):
-                below = row * _ROW - first
-                parts = [self._found(row, _less(one, below)) for one in signed]
-                found = list(map(xor, found, parts)) if found else parts
+        found = [self._found(0, one) for one in places]
+        for row in range(1, len(self._rows)):
+            first = row * _ROW // _HALF * _HALF
+            signed = [_less(place ^ first, row * _ROW - first) for place in places]
+            found = [one ^ self._found(row, place) for one, place in zip(found, signed, strict=True)]
         return found
 
     def _found(self, row: int, places: Value) -> Value:
-        rows = self._rows[row : row + self._lookup.rows]
-        return places.function.looked_up(self._lookup, rows, places)
+        return looked_up(self._lookup, self._rows[row : row + self._lookup.rows], places)
+
+
+def looked_up(lookup: ByteLookup, rows: Sequence[Value], places: Value) -> Value:
+    """The bytes of rows at places, as `ByteLookup` says it."""
+    function, arguments = places.function, [*(one.ir for one in rows), places.ir]
+    callee = function.declared(f"llvm.{lookup.name}", places.ir.type, [one.type for one in arguments])
+    return Value(function, function.builder.call(callee, arguments), places.type, places.lanes)
 
 
 def _less(place: Value, count: int) -> Value:
