@@ -127,35 +127,36 @@ assert problems == [], problems
 """
 
 INTERRUPTED = """
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever began this process may have switched off
+is_running, interrupts = False, 0
+
+def interrupted(number, frame):
+    global is_running
+    if is_running:
+        is_running = False
+        raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, interrupted)
 plan = prepared()
 state, given = plan.spawn(), x(64)
 result = state.run([given])[0].copy()
-stop = threading.Event()
 
 def interrupt():
     random = np.random.default_rng(0)
-    for _ in range(300):
+    while interrupts < 100:
         time.sleep(random.uniform(0.0005, 0.002))
         os.kill(os.getpid(), signal.SIGINT)
-    stop.set()
 
-thread = threading.Thread(target=interrupt, daemon=True)
-interrupts = 0
-try:
-    thread.start()
-except KeyboardInterrupt:
-    pass
-while not stop.is_set():
+thread = threading.Thread(target=interrupt)
+thread.start()
+while interrupts < 100:
     try:
-        while not stop.is_set():
-            found = state.run([given])[0]
-            if not np.array_equal(found, result):
-                os._exit(3)
+        is_running = True
+        found = state.run([given])[0]
+        is_running = False
+        assert np.array_equal(found, result)
     except KeyboardInterrupt:
         interrupts += 1
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-assert interrupts > 100, interrupts
+thread.join()
 assert np.array_equal(state.run([given])[0], result)
 """
 
