@@ -81,16 +81,16 @@ class Isa:
     whole registers, the best ones first; ``tiles``: those that do so in tiles (`tract_llvm.language.tiles`), for which
     LLVM writes code in processes of their own only, as what it does not expect there ends them. ``pause``: the
     intrinsic, with its arguments, that tells the processor that a thread waits for another. ``picks``: the one that
-    picks lanes of ``picks_bits`` bits from two registers, empty for none. ``written_out``: whether kernels have plain
-    operations in the place of ``scales``, ``dots``, ``tiles`` and ``picks``. ``any_nan``: whether arithmetic may give
-    any of the bits that are no number, and not only those of an operand, or those of the processor, whose lower half is
-    0. ``widens``: whether convolutions read bytes from a copy of as many bits as ``dots`` take. ``may_fuse``: whether
-    one instruction multiplies and adds, but rounds once or twice, as whoever runs it likes. ``vscale``: where
-    instructions do not say how long registers are, how many times 128 bits they have; else 0. ``flushes``: whether
-    vectors of f32 have 0 in the place of subnormal numbers. ``extremes_bits``: the widest floats of which LLVM writes
-    the larger and the smaller one of two. ``compares_to_masks``: whether comparing vectors gives bits in registers of
-    their own, and not vectors. ``picks_bytes``: the intrinsic that picks bytes within each 128 bits of a register,
-    empty for none. ``lookup``: what finds bytes in a table, where ``picks`` does not.
+    picks lanes of 16 bits from two registers, empty for none. ``written_out``: whether kernels have plain operations in
+    the place of ``scales``, ``dots``, ``tiles`` and ``picks``. ``any_nan``: whether arithmetic may give any of the bits
+    that are no number, and not only those of an operand, or those of the processor, whose lower half is 0.
+    ``widens``: whether convolutions read bytes from a copy of as many bits as ``dots`` take.
+    ``may_fuse``: whether one instruction multiplies and adds, but rounds once or twice, as whoever runs it likes.
+    ``vscale``: where instructions do not say how long registers are, how many times 128 bits they have; else 0.
+    ``flushes``: whether vectors of f32 have 0 in the place of subnormal numbers. ``extremes_bits``: the widest floats
+    of which LLVM writes the larger and the smaller one of two. ``compares_to_masks``: whether comparing vectors gives
+    bits in registers of their own, and not vectors. ``picks_bytes``: the intrinsic that picks bytes within each 128
+    bits of a register, empty for none. ``lookup``: what finds bytes in a table, where ``picks`` does not.
     """
 
     name: str
@@ -108,7 +108,6 @@ class Isa:
     dots: tuple[Dot, ...]
     pause: tuple[Any, ...]
     picks: str = ""
-    picks_bits: int = 16
     tiles: tuple[Dot, ...] = ()
     written_out: bool = False
     any_nan: bool = False
@@ -183,11 +182,9 @@ _AVX512_VNNI: Final = replaced(
 _AVX512_BF16: Final = replaced(
     _AVX512_VNNI,
     name="avx512bf16",
-    features=f"{_VNNI_FEATURES},+avx512bf16,+avx512vbmi",
-    needs=(*_AVX512_VNNI.needs, "avx512bf16", "avx512vbmi", FAST_BF16),
+    features=f"{_VNNI_FEATURES},+avx512bf16",
+    needs=(*_AVX512_VNNI.needs, "avx512bf16", FAST_BF16),
     dots=(*_VNNI, _BF16),
-    picks="x86.avx512.vpermi2var.qi.512",
-    picks_bits=8,
 )
 _AVX10_2: Final = replaced(
     _AVX512_VNNI,

@@ -202,7 +202,7 @@ def _quiet_bit(x: Array) -> Array:
 
 
 def picked(first: Array, second: Array, places: Array) -> Array:
-    """VPERMI2B and VPERMI2W: lanes of two registers, by the lowest bits of places. SDM, under these names."""
+    """VPERMI2W: lanes of two registers, by the lowest bits of places. SDM, "VPERMI2W/D/Q/PS/PD"."""
     lanes = np.concatenate([first, second])
     return lanes[places % len(lanes)]
 
@@ -266,7 +266,6 @@ MEANINGS: Final[Mapping[str, Callable[..., Array]]] = {
     "x86.avx512.mask.scalef.ps.512": scaled,
     "x86.avx512.mask.scalef.pd.512": scaled,
     "x86.avx512.vpermi2var.hi.512": picked,
-    "x86.avx512.vpermi2var.qi.512": picked,
     "x86.avx2.pshuf.b": picked_bytes,
     "aarch64.neon.tbl4.v16i8": looked_up,
 }

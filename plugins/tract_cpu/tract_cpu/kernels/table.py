@@ -84,18 +84,15 @@ def _entries(isa: Isa, table: Buffer) -> tuple[Run, Callable[[Value], Value]]:
     """How many bytes are looked up at once, and what gives their entries."""
     if isa.lookup is not None:
         return Run(isa.lookup.places, masked=False, vectors=_SIDE_BY_SIDE), ByteTable(table, isa.lookup).__getitem__
-    lanes, entries = isa.lanes(isa.picks_bits), table if isa.picks_bits == U8.bits else table.of(U16)
-    parts = [entries.vector(number * lanes, lanes) for number in range(4)]
-    picked = _picked if isa.picks_bits == U8.bits else _picked_of_pairs
-    return Run(lanes, masked=True), lambda x: picked(parts, x, x < _ENTRIES // 2)
+    pairs, lanes = table.of(U16), isa.lanes(U16.bits)
+    parts = [pairs.vector(number * lanes, lanes) for number in range(4)]
+    return Run(lanes, masked=True), lambda x: _picked(parts, x)
 
 
-def _picked(parts: Sequence[Value], places: Value, is_low: Value) -> Value:
-    low, high = (places.function.picked(parts[first], parts[first + 1], places) for first in (0, 2))
-    return where(is_low, low, high)
-
-
-def _picked_of_pairs(parts: Sequence[Value], x: Value, is_low: Value) -> Value:
+def _picked(parts: Sequence[Value], x: Value) -> Value:
     """The entries for bytes. ``parts``: the table, pairs of its entries as 16 bits."""
     f, wide = x.function, x.function.convert(x, U16)
-    return f.convert(_picked(parts, wide >> 1, is_low) >> ((wide & 1) << 3), U8)
+    pair = wide >> 1
+    low, high = (f.picked(parts[first], parts[first + 1], pair) for first in (0, 2))
+    found = where(wide < _ENTRIES // 2, low, high)
+    return f.convert(found >> ((wide & 1) << 3), U8)
