@@ -1,9 +1,9 @@
 """Instruction sets beside each other: ``python bench/bench_sets.py [SET ...] [--only WORD ...]``, by default of x86.
 
 The networks of the bench and more of them in eight bits, one thread. Each line: milliseconds with each set, the medians
-of rounds in turn, and how many times faster that is than with the set before. Outputs must be as near as those of other
-engines must be to ours, or the same bits. ``vnni256`` is `avxvnni` with its instructions as AVX-512 encodes them: the
-same ones, for processors that have them only so.
+of rounds in turn, and how many times faster that is than with the set before. Outputs must agree within
+`Workload.tolerance`, which is 0 for the networks added here. ``vnni256`` is `avxvnni` with its instructions as
+AVX-512 encodes them: the same ones, for processors that have them only so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from tract_cpu.plan import CpuPlan
 from tract_llvm.isa import ISAS, Isa, chosen
 from workloads import WORKLOADS, Workload
 
-import tract_core as tract
 from networks import quantized, vision
 from tract_core.frozen import replaced
 
@@ -49,13 +48,8 @@ def set_named(name: str) -> Isa:
 
 def runs_of(workload: Workload, sets: Sequence[Isa]) -> list[Callable[[], Sequence[Any]]]:
     """What runs the network once, for each set."""
-    network = workload.build()
-    model = tract.onnx().load_bytes(network.model.SerializeToString()).into_model()
-    if workload.precision != "f32":
-        model.transform(tract.FloatPrecision("f32", workload.precision))
-    typed: Any = model.typed
-    given = [network.inputs[typed.outlet_name(outlet)] for outlet in typed.inputs]
-    return [partial(CpuPlan(typed, one, 1).spawn().run, given) for one in sets]
+    model, given = workload.loaded(workload.build())
+    return [partial(CpuPlan(model, one, 1).spawn().run, given) for one in sets]
 
 
 def check(workload: Workload, runs: Sequence[Callable[[], Sequence[Any]]]) -> None:

@@ -13,8 +13,10 @@ import numpy as np
 import onnx
 from exact import exact_outputs
 
+import tract_core as tract
 from networks import quantized, signals, transformers, vision
 from networks.builder import Network
+from tract_core.model.typed import TypedModel
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,14 @@ class Workload:
         """The largest difference that results may have: those of our own, or of another engine."""
         strict = ours and self.exact and self.precision == "f32"
         return self.tolerance / 10 if strict else self.tolerance
+
+    def loaded(self, network: Network) -> tuple[TypedModel, list[np.ndarray]]:
+        """The model of a network that it built, its floats in ``precision``, and the inputs, in order."""
+        model = tract.onnx().load_bytes(network.model.SerializeToString()).into_model()
+        if self.precision != "f32":
+            model.transform(tract.FloatPrecision("f32", self.precision))
+        typed: Any = model.typed
+        return typed, [network.inputs[typed.outlet_name(outlet)] for outlet in typed.inputs]
 
     def files(self, folder: Path, *, small: bool) -> tuple[Path, Path]:
         """The model, and its inputs with what must come out; written to ``folder`` the first time."""

@@ -139,9 +139,8 @@ def test_what_a_meaning_raises_is_no_error_when_the_model_is_prepared() -> None:
 
 def test_where_numpy_gives_what_the_processor_gives_it_stays_with_numpy() -> None:
     plan = plan_of(hosts.Whole(), "B,3,f32")
-    if (
-        of_this_machine()[-1].architecture == "aarch64"
-    ):  # whose instruction stops at the ends of a type, as native code does
+    stops_at_ends = of_this_machine()[-1].architecture == "aarch64"
+    if stops_at_ends:  # as native code does
         assert [one.how for one in plan.explain().placements] == ["map"]
     else:
         assert why(plan).startswith("native code would give ")

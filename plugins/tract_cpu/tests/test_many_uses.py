@@ -142,13 +142,13 @@ result = state.run([given])[0].copy()
 
 def interrupt():
     random = np.random.default_rng(0)
-    while interrupts < 100:
+    while interrupts <= 100:
         time.sleep(random.uniform(0.0005, 0.002))
         os.kill(os.getpid(), signal.SIGINT)
 
-thread = threading.Thread(target=interrupt)
+thread = threading.Thread(target=interrupt, daemon=True)
 thread.start()
-while interrupts < 100:
+while interrupts <= 100:
     try:
         is_running = True
         found = state.run([given])[0]

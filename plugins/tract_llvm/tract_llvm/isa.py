@@ -57,8 +57,8 @@ class ByteLookup:
     """An instruction that finds bytes in a table, at places that are bytes: 0 at those beyond it.
 
     ``name``: the intrinsic of LLVM. ``rows``: how many rows of 16 bytes it has, each a register; ``places``: how many
-    bytes it finds. ``is_by_sign``: whether only places from 128 on are beyond a table, and of others the lowest bits
-    count. Then there may be more places than 16, whose registers have each row as often.
+    bytes it finds; where there are more than 16, a register has its row once for each 16 of them. ``is_by_sign``:
+    whether only places from 128 on are beyond a table, and of others the lowest four bits count.
     """
 
     name: str
@@ -82,8 +82,8 @@ class Isa:
     LLVM writes code in processes of their own only, as what it does not expect there ends them. ``pause``: the
     intrinsic, with its arguments, that tells the processor that a thread waits for another. ``picks``: the one that
     picks lanes of 16 bits from two registers, empty for none. ``written_out``: whether kernels have plain operations in
-    the place of ``scales``, ``dots``, ``tiles`` and ``picks``. ``any_nan``: whether arithmetic may give any of the bits
-    that are no number, and not only those of an operand, or those of the processor, whose lower half is 0.
+    the place of ``scales``, ``dots``, ``tiles``, ``picks`` and ``lookup``. ``any_nan``: whether arithmetic may give any
+    of the bits that are no number, and not only those of an operand, or those of the processor, whose lower half is 0.
     ``widens``: whether convolutions read bytes from a copy of as many bits as ``dots`` take.
     ``may_fuse``: whether one instruction multiplies and adds, but rounds once or twice, as whoever runs it likes.
     ``vscale``: where instructions do not say how long registers are, how many times 128 bits they have; else 0.

@@ -56,7 +56,7 @@ class TablePlan:
             source, target = places
 
             def some(place: Value, lanes: int, mask: Value | None) -> None:
-                target.put(place, found(source.vector(place, lanes, mask) if lanes else source[place]), mask)
+                target.put(place, found(source.vector(place, lanes, mask)), mask)
 
             run.each(k, size, some)
 
@@ -83,7 +83,7 @@ def _moved(places: Sequence[Buffer], position: Value, strides: Sequence[Value]) 
 def _entries(isa: Isa, table: Buffer) -> tuple[Run, Callable[[Value], Value]]:
     """How many bytes are looked up at once, and what gives their entries."""
     if isa.lookup is not None:
-        return Run(isa.lookup.places, masked=False, vectors=_SIDE_BY_SIDE), ByteTable(table, isa.lookup).__getitem__
+        return Run(isa.lookup.places, masked=False, vectors=_SIDE_BY_SIDE), ByteTable(table, isa.lookup).at
     pairs, lanes = table.of(U16), isa.lanes(U16.bits)
     parts = [pairs.vector(number * lanes, lanes) for number in range(4)]
     return Run(lanes, masked=True), lambda x: _picked(parts, x)

@@ -19,7 +19,7 @@ _HALF = 128
 
 
 class ByteTable:
-    """A table in registers. ``entries``: in memory, as bytes."""
+    """A table in registers, or in memory where instructions are written out. ``entries``: as bytes, in memory."""
 
     def __init__(self, entries: Buffer, lookup: ByteLookup) -> None:
         self._entries, self._lookup = entries, lookup
@@ -34,7 +34,7 @@ class ByteTable:
             rows = [row for one in halves for row in (one[0], *(b ^ a for a, b in pairwise(one)))]
             self._rows = [row.function.shuffled(row, row, spread) for row in rows]
 
-    def __getitem__(self, places: Value) -> Value:
+    def at(self, places: Value) -> Value:
         """The entries at places, a single one or some registers of them."""
         function, lookup = places.function, self._lookup
         if not places.lanes or not self._rows:
