@@ -6,10 +6,13 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -17,8 +20,13 @@ from tract_llvm.isa import Isa, chosen
 from tract_llvm.language.function import Function
 from tract_llvm.language.types import F32, INDEX, POINTER
 from tract_llvm.objects import compilers, target
-from tract_llvm.objects.compilers import FEW_MORE, compiler, is_python, object_code
-from tract_llvm.objects.library import module_text
+from tract_llvm.objects.compilers import FEW_MORE, compiler, is_busy_for_good, is_python, object_code
+from tract_llvm.objects.library import Code, Library, module_text
+from tract_llvm.objects.origins import key_of
+
+from tract_core.cache.cache import Cache
+from tract_core.errors import LimitExceeded
+from tract_core.limits import LoadLimits, spending
 
 MANY = FEW_MORE + 3
 
@@ -145,6 +153,34 @@ def test_whoever_stops_in_the_middle_leaves_nothing_behind() -> None:
             compiles.start(one)
         raise KeyboardInterrupt
     assert no_process_is_left()
+
+
+def test_llvm_that_does_not_come_back_is_left_alone(
+    here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comes_back = Event()
+    isa = chosen("")
+    kernels = [
+        Code(key_of(f"add {one}", isa, "sources"), f"add_{one}", partial(write, number=one, isa=isa))
+        for one in range(3)
+    ]
+    mine = Library(isa, Cache(str(tmp_path)))
+    monkeypatch.setattr(compilers, "GRACE", 0.05)
+    try:
+        with monkeypatch.context() as stuck, spending(LoadLimits(deadline_s=0.2)):
+            stuck.setattr(target, "object_code", lambda *_: comes_back.wait() and b"")
+            with pytest.raises(LimitExceeded, match=r"it takes longer than 0\.2 seconds"):
+                mine.address(kernels[0])
+        assert len(here) == 1
+        assert mine.addresses(kernels), "by a process, as LLVM is busy in this one"
+        assert len(here) == 1
+        assert no_process_is_left()
+    finally:
+        comes_back.set()
+    while is_busy_for_good():
+        time.sleep(0.01)
+    assert compiled(texts()[:1])
+    assert len(here) == 2, "LLVM is back"
 
 
 PROGRAM = """

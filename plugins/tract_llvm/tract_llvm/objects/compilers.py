@@ -7,6 +7,9 @@ cannot do is done here, as everything is where there is one core, where no such 
 few kernels are missing. The code is the same.
 
 LLVM ends its process where it finds code for tiles that it did not expect. So such code is never made here.
+
+Nor does LLVM always come to an end. It is waited for as long as the limits on preparing a model allow. Then a process
+is ended; a thread of this one cannot be, so it is left alone, and processes compile what is asked for later.
 """
 
 from __future__ import annotations
@@ -14,12 +17,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Lock, Thread, Timer
+from threading import Event, Lock, Thread, Timer
 from typing import TYPE_CHECKING, Final, Protocol
 
 import llvmlite  # pyright: ignore[reportMissingTypeStubs] # it has none
@@ -49,6 +53,9 @@ MOST: Final = 4
 PATIENCE: Final = 20.0
 """Seconds after which a process that has not answered at all is given up."""
 
+GRACE: Final = 5.0
+"""Seconds that are waited for LLVM to come back to this process when nobody wants its code any more."""
+
 _TARGET: Final = "tract_llvm.objects.target"
 _COMMAND: Final = "import sys; sys.path += sys.argv[1:3]; from tract_llvm.objects.child import main; main()"
 _PLACES: Final = [str(Path(__file__).parents[2]), str(Path(llvmlite.__file__).parents[1])]
@@ -56,6 +63,12 @@ _PLACES: Final = [str(Path(__file__).parents[2]), str(Path(llvmlite.__file__).pa
 
 _LLVM: Final = Lock()
 """Held by the one thread of this process that compiles."""
+
+_LEFT: Final = Event()
+"""Set where a thread of this process was left alone with LLVM."""
+
+
+_HINT: Final = "have another instruction set used, as by the option isa of the runtime cpu"
 
 
 class Compiler(Protocol):
@@ -74,8 +87,9 @@ class Compiler(Protocol):
 def compiler(count: int, isa: Isa) -> Generator[Compiler]:
     """Who compiles so many kernels. Raises Unsupported where processes must do that, and none can be started."""
     cores, apart = cores_here(), is_made_apart(isa)
-    few = 0 if apart else FEW_MORE if _TARGET in sys.modules else FEW
-    processes = _started(min(cores, MOST, count // EACH + 1) if count > few and (apart or cores > 1) else 0, isa)
+    wanted = apart or is_busy_for_good()
+    few = 0 if wanted else FEW_MORE if _TARGET in sys.modules else FEW
+    processes = _started(min(cores, MOST, count // EACH + 1) if count > few and (wanted or cores > 1) else 0, isa)
     if apart and count and not processes:
         raise Unsupported(f"no process can be started in which LLVM makes code for {isa.name!r}", hint=_HINT)
     found: Compiler = _Others(processes, isa) if processes else _Here(isa)
@@ -90,7 +104,9 @@ def is_made_apart(isa: Isa) -> bool:
     return bool(isa.tiles) and not isa.written_out
 
 
-_HINT: Final = "have another instruction set used, as by the option isa of the runtime cpu"
+def is_busy_for_good() -> bool:
+    """Whether a thread that was left alone with LLVM still is, as far as anybody can tell."""
+    return _LEFT.is_set() and _LLVM.locked()
 
 
 def cores_here() -> int:
@@ -111,13 +127,24 @@ class _Here:
 
     def __init__(self, isa: Isa) -> None:
         self._isa = isa
-        self._thread = ThreadPoolExecutor(1, "tract-cpu-llvm")
+        self._texts: SimpleQueue[tuple[str, Future[bytes]] | None] = SimpleQueue()
+        self._is_over = False
+        self._thread = _thread(self._compile)
 
     def start(self, text: str) -> Future[bytes]:
-        return self._thread.submit(object_code, text, self._isa)
+        made: Future[bytes] = Future()
+        self._texts.put((text, made))
+        return made
 
     def finish(self) -> None:
-        self._thread.shutdown(cancel_futures=True)
+        self._is_over = True
+        self._texts.put(None)
+        _wait_for(self._thread)
+
+    def _compile(self) -> None:
+        while (asked := self._texts.get()) is not None and not self._is_over:
+            text, made = asked
+            _settle(made, partial(object_code, text, self._isa))
 
 
 class _Others:
@@ -133,9 +160,7 @@ class _Others:
         self._patience = Timer(PATIENCE, self._give_up)
         try:
             for process in processes:
-                thread = Thread(target=self._serve, args=[process], name="tract-cpu-compiler", daemon=True)
-                thread.start()
-                self._threads.append(thread)
+                self._threads.append(_thread(partial(self._serve, process)))
             self._patience.daemon = True
             self._patience.start()
         except RuntimeError:  # the system allows no more threads
@@ -154,7 +179,7 @@ class _Others:
             _end(process)
             self._texts.put(None)
         for thread in self._threads:
-            thread.join()
+            _wait_for(thread)
         for process in self._processes:
             _forget(process)
 
@@ -173,16 +198,38 @@ class _Others:
             is_there = code is not None
             if self._is_over:
                 return  # nobody wants it any more
-            try:
-                made.set_result(code or self._made_here(text))
-            except BaseException as error:
-                made.set_exception(error)
+            if code:
+                made.set_result(code)
+            else:
+                _settle(made, partial(self._made_here, text))
 
     def _made_here(self, text: str) -> bytes:
         """What a process could not make."""
         if is_made_apart(self._isa):
             raise Unsupported(f"LLVM ended, or made no code for {self._isa.name!r}", hint=_HINT)
         return object_code(text, self._isa)
+
+
+def _thread(work: Callable[[], None]) -> Thread:
+    """A thread that is at work. Raises RuntimeError where the system allows no more of them."""
+    thread = Thread(target=work, name="tract-cpu-compiler", daemon=True)
+    thread.start()
+    return thread
+
+
+def _wait_for(thread: Thread) -> None:
+    """Wait for a thread whose work is over, or leave it alone with LLVM."""
+    thread.join(GRACE)
+    if thread.is_alive():
+        _LEFT.set()
+
+
+def _settle(made: Future[bytes], code: Callable[[], bytes]) -> None:
+    """Have a future give what ``code`` gives, or raise what it raises."""
+    try:
+        made.set_result(code())
+    except BaseException as error:
+        made.set_exception(error)
 
 
 def _answer(process: Popen[bytes], text: str) -> bytes | None:
