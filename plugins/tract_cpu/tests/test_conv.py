@@ -327,6 +327,16 @@ def test_input_channels_may_be_symbolic(isa: Isa, group: int) -> None:
     same(plan.spawn().run([x, weights, bias])[0], wanted, weights[0].size)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1"])
+def test_symbolic_channels_of_bytes_are_summed_one_by_one(isa: Isa, dtype: str) -> None:
+    shape = Shape(8, 34, (9,), (3,))
+    rng = np.random.default_rng(0)
+    x = rng.integers(-128, 127, shape.data).astype(dtype)
+    weights, bias = rng.integers(-128, 127, (34, 8, 3), "i1"), rng.integers(-99, 99, 34, "i4")
+    plan = CpuPlan(wired(shape, weights, bias, f"N,C,9,{DatumType.from_numpy(x.dtype).short}"), isa)
+    np.testing.assert_array_equal(plan.spawn().run([x])[0], reference(shape.op, x, weights, bias))
+
+
 @pytest.mark.parametrize("shape", [SHAPES[9], SHAPES[11], SHAPES[12]], ids=str)
 def test_symbolic_channels_of_groups_whose_weights_are_known_are_all_read(isa: Isa, shape: Shape) -> None:
     x, weights, bias = arrays(shape, "f4")
@@ -364,13 +374,38 @@ def test_kernels_have_the_tiles_that_some_row_needs(isa: Isa, shape: str, width:
     x, weights, bias = arrays(op, "f4")
     plan = CpuPlan(wired(op, weights, bias, shape.format(width) + ",f32"), isa, rounding=Rounding(winograd=False))
     (kernel,) = [step.kernel for step in plan.steps if isinstance(step.kernel, ConvPlan)]
+    rest = [tile.columns for tile in kernel.rest]
     if "W" in shape:
-        assert kernel.rest[-1] == 1
-        assert list(kernel.rest) == sorted(set(kernel.rest), reverse=True)
+        assert rest[-1] == 1
+        assert rest == sorted(set(rest), reverse=True)
     else:
         over = width % kernel.columns
-        assert kernel.rest == ((over,) if over else ())
+        assert rest == ([over] if over else [])
     same(plan.spawn().run([x])[0], reference(op.op, *(one.astype("f8") for one in (x, weights, bias))), 16 * 9)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i1"])
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize("blocks", [1, 2, 3, 7, 9])
+def test_what_tiles_leave_over_is_summed_for_more_channels_at_once(
+    isa: Isa, blocks: int, group: int, dtype: str
+) -> None:
+    """Rows whose length is known, and those whose length only a run tells."""
+    outputs = (blocks * isa.lanes(32) - 1) * group
+    for width in (0, 1, 2, 3, 4, 8, 15, 31, 32):
+        shape = Shape(8 * group, outputs, (width,), (3,), padding=Explicit((1,), (1,)), group=group)
+        x, weights, bias = (10 * one for one in arrays(shape, "f4"))
+        x, weights, bias = x.astype(dtype), weights.astype(dtype), bias.astype("i4" if dtype == "i1" else dtype)
+        sized = f"2,{8 * group},{{}},{DatumType.from_numpy(x.dtype).short}"
+        models = [wired(shape, weights, bias, sized.format(size)) for size in (width, "W")]
+        plans = [CpuPlan(model, isa, rounding=Rounding(winograd=False)) for model in models]
+        results = [plan.spawn().run([x])[0] for plan in plans]
+        wanted = reference(shape.op, *(one.astype("f8") for one in (x, weights, bias)))
+        for result in results:
+            np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-2 if dtype == "f4" else 0)
+        (kernel,) = [step.kernel for step in plans[1].steps if isinstance(step.kernel, ConvPlan)]
+        for tile in kernel.rest:
+            assert tile.runs > 1 or tile.columns * kernel.vectors > 2 or kernel.vectors >= blocks
 
 
 @pytest.mark.parametrize("ones", [(), (1,), (1, 1)], ids=len)

@@ -103,12 +103,12 @@ def _group(op: Convolution, start: Start) -> CpuGroup:
     if not fills_blocks(op, outputs, inputs, form.block):
         chain = Chain(biased, (bias,), start.outlet, (start.node.node,), own=1)
         return Convolved(chain.nodes, tuple(start.read()), None, chain, None, in_tiles=False)
-    if op.group > 1 and not isinstance(data.shape[axis], int):
+    is_known = isinstance(data.shape[axis], int)
+    if op.group > 1 and not is_known:
         return start.host("the number of channels is not known")
     array = start.array(1)
-    sums = array is not None and (outputs, inputs) != (1, 1)
     first, grouping, in_tiles = start.node.inputs[0], None, False
-    if array is not None and sums:
+    if array is not None and is_known and (outputs, inputs) != (1, 1):
         factors, ordered = (first, start.node.inputs[1]), op.kernel_format.to_oihw(array)
         groups = op.group if isinstance(op, Conv) else 0
         grouping, in_tiles = grouping_of_channels(start.known, factors, ordered, element, groups)

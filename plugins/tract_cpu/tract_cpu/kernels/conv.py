@@ -12,8 +12,10 @@ in groups (`tract_cpu.kernels.dots`), these are neighbouring channels, and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import reduce
 from itertools import product
+from typing import NamedTuple
 
 from tract_llvm.elements.expressions import Expression, rounded
 from tract_llvm.language.buffers import Buffer
@@ -31,19 +33,26 @@ from tract_cpu.kernels.sums import plus_products, steps_at_once
 from tract_cpu.kernels.tasks import each_task
 
 
+class Rest(NamedTuple):
+    """A tile of few ``columns``, for so many ``runs`` of channels at once that the processor need not wait for sums."""
+
+    columns: int
+    runs: int = 1
+
+
 @frozen
 class ConvPlan:
     """How a convolution is cut.
 
     ``spatial``: how many axes windows move along. ``columns``, ``vectors``: of a tile, along the last of these axes,
-    and of ``lanes`` output channels each. ``rest``: how many columns the tiles have, the widest one first, that compute
-    what whole tiles leave over of a row; each is code of its own, so there are those that some row needs. ``block``:
-    how many input channels follow each other ``channel_step`` elements apart, where that is known now; ``column_step``:
-    elements from what one column reads to what the next one does. ``depthwise``: whether each channel is summed alone,
-    and a tile has one vector of them; then ``taps`` says how many positions windows have along the last axis, and how
-    many elements these are apart. ``expression``: what becomes of a sum, which is its first operand;
-    ``along_channels``: of each further operand, whether it has a number for every channel of a block, or one for all;
-    ``steps``: of each of them and of the result, the elements from one column to the next, where that is known now.
+    and of ``lanes`` output channels each. ``rest``: the tiles, the widest one first, for what whole tiles leave over of
+    a row; each is code of its own, so there are those that some row needs. ``block``: how many input channels follow
+    each other ``channel_step`` elements apart, where that is known now; ``column_step``: elements from what one column
+    reads to what the next one does. ``depthwise``: whether each channel is summed alone, and a tile has one vector of
+    them; then ``taps`` says how many positions windows have along the last axis, and how many elements these are apart.
+    ``expression``: what becomes of a sum, which is its first operand; ``along_channels``: of each further operand,
+    whether it has a number for every channel of a block, or one for all; ``steps``: of each of them and of the result,
+    the elements from one column to the next, where that is known now.
     ``grouping``: how products are summed in groups of channels, which lie beside each other then.
     ``moves``: whether windows are more than one element. ``element``, ``weights``: the types of the factors.
     ``whole``: whether all blocks of input channels surely have as many as the first one. ``squares``: whether two
@@ -52,7 +61,7 @@ class ConvPlan:
 
     spatial: int
     columns: int
-    rest: tuple[int, ...]
+    rest: tuple[Rest, ...]
     vectors: int
     lanes: int
     block: int
@@ -188,44 +197,50 @@ class ConvWriter:
                 source = source.at(position * move)
         else:
             self._row = self._above.first(outer[0])
-        weights = self.weights.at((group * self.runs + run) * self.weights_run)
         block = run * plan.vectors
         places = [one.at(batch, group * self.blocks + block, outer) for one in self.targets]
-        done: Value = k.index(0)
-        for columns in (plan.columns, *plan.rest):
-            size = self.sizes[-1]
-            limit = size - (size - done) % columns
-            with k.loop(f"columns{columns}", limit, done, columns) as column:
-                sums = self._sums(columns, source.at(column * self.moves[-1]), weights)
-                self._write(sums, places, column, block)
+        size, done = self.sizes[-1], k.index(0)
+        for tile in (Rest(plan.columns), *plan.rest):
+            limit = size - (size - done) % tile.columns
+            with nullcontext() if tile.runs == 1 else k.when((run % tile.runs).equals(0)):
+                weights = [self._weights(group, run, one) for one in range(tile.runs)]
+                with k.loop(f"columns{tile.columns}", limit, done, tile.columns) as column:
+                    sums = self._sums(tile.columns, source.at(column * self.moves[-1]), weights)
+                    self._write(sums, places, column, block)
             done = limit
 
-    def _sums(self, columns: int, source: Buffer, weights: Buffer) -> list[list[Value]]:
-        """The sums of some columns, for each vector of channels."""
+    def _weights(self, group: Value, run: Value, further: int) -> Buffer:
+        """Those of a run of channels, or of a further one; of the last one, where there is none any more."""
+        if further:
+            run = self.k.smaller(run + further, self.runs - 1)
+        return self.weights.at((group * self.runs + run) * self.weights_run)
+
+    def _sums(self, columns: int, source: Buffer, weights: list[Buffer]) -> list[list[Value]]:
+        """The sums of some columns, for each vector of channels, of one run after the other."""
         k, plan = self.k, self.plan
         kind = plan.expression.inputs[0].computed
         grouping = plan.grouping
-        start = [k.constant(0, kind, plan.lanes)] * plan.vectors
+        start = [k.constant(0, kind, plan.lanes)] * (plan.vectors * len(weights))
         if grouping is not None and grouping.flips:
-            start = [weights.vector(v * plan.lanes, plan.lanes) for v in range(plan.vectors)]
-            weights = weights.at(plan.vectors * plan.lanes)
+            start = self._vectors(weights)
+            weights = [one.at(plan.vectors * plan.lanes) for one in weights]
         if plan.squares and columns > 1:
             return self._in_squares(columns, start, source, weights)
         sums = [[k.variable(one) for one in start] for _ in range(columns)]
         if plan.depthwise:
-            self._each_alone([line[0] for line in sums], source, weights)
+            self._each_alone([line[0] for line in sums], source, weights[0])
         else:
             self._together(sums, source, weights)
         return [[total.value for total in line] for line in sums]
 
-    def _together(self, sums: list[list[Variable]], source: Buffer, weights: Buffer) -> None:
+    def _together(self, sums: list[list[Variable]], source: Buffer, weights: list[Buffer]) -> None:
         """Sum over all input channels, one after the other, or some at once."""
         k, plan, columns = self.k, self.plan, len(sums)
         kind, grouping = plan.expression.inputs[0].computed, plan.grouping
         place = k.variable(k.index(0))
 
         def add(at: Buffer) -> None:
-            vectors = self._vectors(weights.at(place.value))
+            vectors = self._vectors([one.at(place.value) for one in weights])
             if grouping is None:
                 vectors = [k.convert(one, kind) for one in vectors]
             for column, line in enumerate(sums):
@@ -239,13 +254,13 @@ class ConvWriter:
             place.value = place.value + plan.vectors * plan.lanes
 
         step = 1 if grouping is None else grouping.size
-        at_once = steps_at_once(plan.block // step, columns * plan.vectors, grouping) if plan.whole else 1
+        at_once = steps_at_once(plan.block // step, columns * len(sums[0]), grouping) if plan.whole else 1
         with k.loop("block", self.channels, step=plan.block) as first:
             count = k.index(plan.block) if plan.whole else k.smaller(self.channels - first, plan.block)
             start = source.at(first // plan.block * self.input_block)
             self._over(start, columns, count, add, step=step, at_once=at_once)
 
-    def _in_squares(self, columns: int, start: list[Value], source: Buffer, weights: Buffer) -> list[list[Value]]:
+    def _in_squares(self, columns: int, start: list[Value], source: Buffer, weights: list[Buffer]) -> list[list[Value]]:
         """The sums of some columns, with two groups of channels at once: of one block, or one of each of two blocks."""
         k, plan, grouping = self.k, self.plan, self.plan.grouping
         assert grouping is not None  # as the plan says
@@ -257,7 +272,7 @@ class ConvWriter:
         apart, place = window * each if is_across else k.index(each), k.variable(k.index(0))
 
         def add(at: Buffer) -> None:
-            both = (self._vectors(weights.at(one)) for one in (place.value, place.value + apart))
+            both = (self._vectors([run.at(one) for run in weights]) for one in (place.value, place.value + apart))
             vectors = [half for two in zip(*both, strict=True) for half in interleaved(k, *two)]
             squares.add(factors.of(at), vectors)
             place.value = place.value + (each if is_across else TOGETHER * each)
@@ -271,9 +286,10 @@ class ConvWriter:
                 place.value = place.value + apart
         return squares.totals()
 
-    def _vectors(self, weights: Buffer) -> list[Value]:
-        """The weights of a step."""
-        return [weights.vector(v * self.plan.lanes, self.plan.lanes) for v in range(self.plan.vectors)]
+    def _vectors(self, weights: list[Buffer]) -> list[Value]:
+        """The weights of a step, of one run after the other."""
+        places = [v * self.plan.lanes for v in range(self.plan.vectors)]
+        return [run.vector(one, self.plan.lanes) for run in weights for one in places]
 
     def _over(
         self, start: Buffer, columns: int, count: Value, add: Callable[[Buffer], None], *, step: int, at_once: int
@@ -346,7 +362,7 @@ class ConvWriter:
 
     def _write(self, sums: list[list[Value]], places: Sequence[Buffer], column: Value, block: Value) -> None:
         """Send the sums through the expression, and write those of channels that there are."""
-        for v in range(self.plan.vectors):
+        for v in range(len(sums[0])):
             with self.k.when(block + v < self.blocks):
                 rows = [place.at(one.block * v) for one, place in zip(self.targets, places, strict=True)]
                 self.write_vectors([line[v] for line in sums], rows, column)

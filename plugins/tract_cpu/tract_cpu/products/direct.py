@@ -15,8 +15,9 @@ from tract_core.dims import Dim, ceil_div, less_or_equal, product
 from tract_core.frozen import frozen
 from tract_cpu.caches import caches
 from tract_cpu.draft.lowering import Site
-from tract_cpu.kernels.conv import ConvPlan
+from tract_cpu.kernels.conv import ConvPlan, Rest
 from tract_cpu.kernels.squares import TOGETHER, pairs_of
+from tract_cpu.kernels.sums import SUMS_IN_FLIGHT
 from tract_cpu.kernels.tile_conv import TileConvPlan
 from tract_cpu.kernels.tiles import TALL
 from tract_cpu.products.cut import SMALL_PIECES, evenly
@@ -30,6 +31,9 @@ _LOAD: Final = 0.15
 
 _LOAD_FAR: Final = 1.5
 """The same for what the second cache does not keep."""
+
+_WAIT: Final = SUMS_IN_FLIGHT // 2
+"""What a step of a tile costs at least: with fewer sums, the processor waits for them."""
 
 _LONG: Final = 1 << 10
 """Positions along an axis whose length is not known now."""
@@ -174,6 +178,7 @@ def _on(plan: ConvPlan, parts: Parts, loops: Sequence[StridedLoop]) -> ConvPlan:
     """The plan, for what is read at such strides."""
     channel, column = parts.source.view.strides[-1], loops[-1].strides[0]
     assert isinstance(column, int)  # the caller asked
+    blocks = parts.form.blocks // (1 if parts.depthwise else parts.groups)
     taps = (1, 0)
     if parts.depthwise and len(loops) == len(parts.axes):
         last = parts.axes[-1]
@@ -181,7 +186,7 @@ def _on(plan: ConvPlan, parts: Parts, loops: Sequence[StridedLoop]) -> ConvPlan:
     return replace(
         plan,
         spatial=len(loops),
-        rest=() if parts.in_tiles else _rest(loops[-1].size, plan.columns),
+        rest=() if parts.in_tiles else _rest(loops[-1].size, plan, -(-blocks // plan.vectors)),
         channel_step=channel if isinstance(channel, int) else None,
         column_step=column,
         taps=taps if parts.depthwise else (0, 0),
@@ -282,7 +287,8 @@ class _Rows:
         stays = less_or_equal(self.weights * tile.vectors, caches().second // 4 * 3) is not False
         load = _LOAD if stays else _LOAD_FAR
         each, last = (self._step(one, tile.vectors, load) for one in (tile.columns, rest))
-        return even * (whole * each + (last if rest else 0))
+        waits = max(0, _WAIT - tile.columns * tile.vectors)
+        return even * (whole * (each + waits) + (last if rest else 0))
 
     def _step(self, columns: int, vectors: int, load: float) -> float:
         if self.squares:  # one instruction for two products, and one for every factor that is put together
@@ -291,11 +297,24 @@ class _Rows:
         return columns * vectors + _LOAD * columns + load * vectors + 1
 
 
-def _rest(width: Dim, columns: int) -> tuple[int, ...]:
-    """Columns of the tiles that compute what whole tiles leave over: code for each is a part of the kernel."""
-    if not isinstance(width, int):
-        return tuple(one for one in SMALL_PIECES if one < columns)
-    return (width % columns,) if width % columns else ()
+def _rest(width: Dim, plan: ConvPlan, runs: int) -> tuple[Rest, ...]:
+    """The tiles that compute what whole tiles leave over, where there are so many runs of channels."""
+    if isinstance(width, int):
+        few = [width % plan.columns] if width % plan.columns else []
+    else:
+        few = [one for one in SMALL_PIECES if one < plan.columns]
+    return tuple(Rest(columns, _runs_at_once(columns, plan, runs)) for columns in few)
+
+
+def _runs_at_once(columns: int, plan: ConvPlan, runs: int) -> int:
+    """For how many runs of channels a tile of few columns sums, so that the processor does not wait for most of them.
+
+    Where it waits for less than that, this would only make kernels of their own for other numbers of channels.
+    """
+    sums = columns * plan.vectors
+    if sums > _WAIT // 2 or plan.depthwise or (plan.squares and columns > 1):
+        return 1
+    return evenly(runs, SUMS_IN_FLIGHT // sums)
 
 
 def _size(size: Dim) -> int:
