@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from tract_cpu.caches import Caches, caches
 from tract_cpu.kernels.matmul import MatMulPlan
 from tract_cpu.kernels.sums import Tile, tile_for
 from tract_cpu.plan import CpuPlan
-from tract_cpu.products.cut import PIECE, cut_rows, piece_of
+from tract_cpu.products.cut import PIECE, RowCut, cut_rows, piece_of, shared_evenly, tiles_per_task
 from tract_llvm.isa import ISAS, Isa
 from tract_llvm.language.types import F32, F64, I32
 
@@ -105,13 +107,46 @@ def test_tiles_fill_the_registers() -> None:
     assert tile_for(AVX512, F64).lanes == 8
 
 
+def heights_of(cut: RowCut, rows: int) -> list[int]:
+    """Those of all tiles."""
+    heights = [cut.tile.rows] * (int(cut.whole) // cut.tile.rows)
+    for height in cut.rests:
+        heights += [height] * ((rows - int(cut.whole)) // height)
+    return heights
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3, 8, 24])
+def test_threads_have_about_as_much_to_do(panels: int) -> None:
+    """Never less evenly than with tiles that are as high as can be; 150 rows in 12 tiles, not in 11."""
+    most = Tile(14, 2, 16)
+    assert shared_evenly(cut_rows(most, 150), 150, 8, 6)[0].count == 12
+    for rows in range(500):
+        before = cut_rows(most, rows)
+        tasks = tiles_per_task(before, 256, panels, 4)
+        cut, each = shared_evenly(before, rows, panels, tasks)
+        heights = heights_of(cut, rows)
+        assert sum(heights) == rows
+        assert len(heights) == cut.count
+        assert max(heights, default=0) <= 14
+        assert 0 < each <= tasks
+        assert busiest(cut, rows, panels, each) <= busiest(before, rows, panels, tasks) * 1.02
+
+
+def busiest(cut: RowCut, rows: int, panels: int, each: int) -> int:
+    """How many rows of panels the busiest of one, two and four threads has, times their number."""
+    heights, found = heights_of(cut, rows), 0
+    tasks = [sum(heights[first : first + each]) for first in range(0, len(heights), each) for _ in range(panels)]
+    for threads in (1, 2, 4):
+        ends = [len(tasks) * part // threads for part in range(threads + 1)]
+        found += threads * max(sum(tasks[begin:end]) for begin, end in pairwise(ends))
+    return found
+
+
 def test_tiles_are_about_as_high_as_each_other() -> None:
     most = Tile(14, 2, 16)
     for rows in range(1, 500):
         cut = cut_rows(most, rows)
-        heights = [cut.tile.rows] * (int(cut.whole) // cut.tile.rows)
-        for height in cut.rests:
-            heights += [height] * ((rows - int(cut.whole)) // height)
+        heights = heights_of(cut, rows)
         assert sum(heights) == rows
         assert len(heights) == cut.count == -(-rows // 14)
         assert max(heights) - min(heights) <= 1

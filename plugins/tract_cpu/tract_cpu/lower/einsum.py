@@ -43,7 +43,15 @@ from tract_cpu.lower.recurrent import StateProduct, gates_step
 from tract_cpu.lower.written_out import written_out
 from tract_cpu.place.around import new_with_gaps
 from tract_cpu.place.chain import PlacedChain, as_they_are, near, placed
-from tract_cpu.products.cut import RowCut, cut_rows, piece_of, reads_in_place, tiles_per_task, whole_tiles
+from tract_cpu.products.cut import (
+    RowCut,
+    cut_rows,
+    piece_of,
+    reads_in_place,
+    shared_evenly,
+    tiles_per_task,
+    whole_tiles,
+)
 from tract_cpu.products.dots import in_panels
 from tract_cpu.program.arguments import Given, arguments
 from tract_cpu.program.block_weights import BlockWeights
@@ -290,6 +298,13 @@ class _Product:
         count = ceil_div(column.size, tile.columns)
         cuts = self.blocks is None and self._sums_as_results()
         piece = piece_of(rows, depth.size, count, left.element.bytes) if cuts else None
+        count = product([loop.size for loop in loops]) * count
+        sums, lines, tiles = self.chain.expression.inputs[0].computed, self._lines(piece or depth.size), TILES_AT_ONCE
+        size = max(sums.bytes, GROUPED.bytes)
+        if self.blocks is None:
+            tiles = tiles_per_task(rows, lines, count, size)
+        if self.blocks is None and not self.in_tiles:
+            rows, tiles = shared_evenly(rows, row.size, count, tiles)
         packs = self._packs(rows, left, row, depth, column)
         kinds = (left.element, panels.element, self.chain.expression, along, len(loops))
         stays = tuple(
@@ -299,9 +314,6 @@ class _Product:
         plan = self._plan(rows, kinds, depth, stays, **how)
         if self.blocks is not None:
             plan = in_blocks(plan, self.blocks.form, row.size, self._grouping_of_bytes(tile, loops, depth))
-        count = product([loop.size for loop in loops]) * count
-        lines, size = self._lines(piece or depth.size), max(plan.sums.bytes, GROUPED.bytes)
-        tiles = tiles_per_task(rows, lines, count, size) if self.blocks is None else TILES_AT_ONCE
         pieces: dict[str, Given] = {} if piece is None else {"piece": piece}
         further = zip(self.chain.operands, row.strides[2:-1], strict=True)
         batch = zip(loops, self._panel_strides(loops, panels.each), strict=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from itertools import pairwise, product
 from typing import Final
 
 from tract_core.dims import Dim, bounds, ceil_div, symbols_of
@@ -25,6 +27,15 @@ def evenly(count: int, most: int) -> int:
     return -(-count // -(-count // most))
 
 
+_FEW: Final = 128
+"""With more tiles than that, it is of little weight whether a thread has one more."""
+
+_FURTHER: Final = 3
+"""How many tiles more there may be."""
+
+_HARDLY: Final = 1.02
+"""How much longer one thread may take with them."""
+
 PIECE: Final = 768
 """How much of a long inner axis is summed at once, at least."""
 
@@ -44,7 +55,11 @@ def cut_rows(tile: Tile, rows: Dim) -> RowCut:
     if not isinstance(rows, int):
         smaller = tuple(one for one in SMALL_TILES if one < tile.rows)
         return RowCut(tile, smaller, rows - rows % tile.rows, ceil_div(rows, tile.rows))
-    count = -(-rows // tile.rows)
+    return _cut_into(tile, rows, -(-rows // tile.rows))
+
+
+def _cut_into(tile: Tile, rows: int, count: int) -> RowCut:
+    """So many tiles, all about as high."""
     height = -(-rows // max(count, 1)) or 1
     whole = (rows - count * (height - 1)) * height
     return RowCut(replace(tile, rows=height), (height - 1,) if whole < rows else (), whole, count)
@@ -65,6 +80,46 @@ def tiles_per_task(cut: RowCut, depth: Dim, panels: Dim, size: int) -> int:
     elif (tiles := _of_one(cut.count)) * (others := _of_one(panels)) >= ENOUGH_TASKS:
         most = min(most, tiles * others // ENOUGH_TASKS)
     return max(most, 1)
+
+
+def shared_evenly(cut: RowCut, rows: Dim, panels: Dim, tiles: int) -> tuple[RowCut, int]:
+    """The cut, or one into a few tiles more, and how many tiles a task has: no more than it is said here.
+
+    Two and four threads are to have as little to do as can be, and one thread hardly more than before.
+    """
+    if not isinstance(rows, int) or not isinstance(panels, int) or not isinstance(cut.count, int):
+        return cut, tiles
+    if not 1 < cut.count <= _FEW or not panels:
+        return cut, tiles
+    count, each = _evenest(cut.tile.vectors, rows, panels, cut.count, min(tiles, cut.count))
+    return cut if count == cut.count else _cut_into(cut.tile, rows, count), each
+
+
+@cache
+def _evenest(vectors: int, rows: int, panels: int, count: int, each: int) -> tuple[int, int]:
+    """How many tiles, and how many of them for a task."""
+    most = _work(vectors, rows, panels, (count, each), 1) * _HARDLY
+    cuts = product(range(count, min(count + _FURTHER, rows) + 1), range(each, each // 2, -1))
+    few = [one for one in cuts if _work(vectors, rows, panels, one, 1) <= most]
+    return min(few, key=lambda one: sum(threads * _work(vectors, rows, panels, one, threads) for threads in (1, 2, 4)))
+
+
+def _work(vectors: int, rows: int, panels: int, cut: tuple[int, int], threads: int) -> float:
+    """What the busiest of some threads does for a step along the inner axis, in multiply-adds of vectors.
+
+    ``cut``: how many tiles, and for a task. A tile costs its loop and the loads of its vectors besides, and a task once
+    more what it takes to bring these near.
+    """
+    count, each = cut
+    tasks, tile = -(-count // each) * panels, rows / count * vectors + vectors + 1
+
+    def before(task: int) -> float:
+        block, panel = divmod(task, panels)
+        done = min(block * each, count)
+        return (done * panels + min(each, count - done) * panel) * tile + task * vectors
+
+    ends = [before(tasks * part // threads) for part in range(threads + 1)]
+    return max(end - begin for begin, end in pairwise(ends))
 
 
 def _of_one(count: Dim) -> int:
