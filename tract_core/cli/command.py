@@ -16,18 +16,16 @@ GLOBAL_USAGE: Final = "[GLOBAL FLAGS] MODEL"
 
 
 class Flag(click.Option):
-    """A flag. ``group``: the heading under which the help lists it."""
+    """A flag. ``group``: the heading under which the help lists it.
 
-    def __init__(self, *args: Any, group: str = FLAGS, **attributes: Any) -> None:
+    ``alone``: the value where none is given, before another flag and at the end, if it may be left out.
+    """
+
+    def __init__(self, *args: Any, group: str = FLAGS, alone: str = "", **attributes: Any) -> None:
+        if alone:
+            attributes |= {"is_flag": False, "flag_value": alone}
         super().__init__(*args, **attributes)
-        self.group = group
-
-
-class OptionalValue(Flag):
-    """A flag whose value may be left out, before another flag and at the end; it is ``-`` then."""
-
-    def __init__(self, *args: Any, **attributes: Any) -> None:
-        super().__init__(*args, is_flag=False, flag_value="-", **attributes)
+        self.group, self.alone = group, alone
 
 
 def write_flags(

@@ -34,10 +34,8 @@ def attributes_of(option: str | Option) -> dict[str, Any]:
     if option.kind is bool:
         return {"is_flag": True, "help": option.help}
     metavar = option.metavar or option.kind.__name__.upper()
-    attributes = {"type": option.kind, "metavar": metavar, "help": option.help}
-    if option.alone:
-        attributes |= {"is_flag": False, "flag_value": option.alone, "metavar": f"[{metavar}]"}
-    return attributes
+    metavar = f"[{metavar}]" if option.alone else metavar
+    return {"type": option.kind, "metavar": metavar, "help": option.help, "alone": option.alone}
 
 
 def as_flag(name: str) -> str:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, NoReturn
 
 import click
 
-from tract_core.cli.command import ModelCommand, OptionalValue, a_file_too_much
+from tract_core.cli.command import Flag, ModelCommand, a_file_too_much
 from tract_core.cli.options import MANNERS
 from tract_core.errors import meant
 from tract_core.plugins.missing import RESERVED, brings_flag, how_to_get
@@ -144,7 +144,7 @@ class Splitter:
                 return [name]
             return [word]
         wanted = option.nargs - attached
-        if isinstance(option, OptionalValue) and (not later or _is_flag(later[0])):
+        if isinstance(option, Flag) and option.alone and (not later or _is_flag(later[0])):
             wanted = 0
         if len(later) < wanted and not self.ctx.resilient_parsing:
             raise click.UsageError(f"{name} wants a value: {name} {option.make_metavar(self.ctx)}", self.ctx)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from tract_core.cli import completion, readings
-from tract_core.cli.command import Flag, OptionalValue
+from tract_core.cli.command import Flag
 from tract_core.cli.stages import GROUP as STAGING
 from tract_core.cli.stages import NamesStage
 
@@ -31,7 +31,7 @@ def flag(group: str, *names: str, **attributes: Any) -> Callable[[F], F]:
 
 def file_or_output(*names: str, **attributes: Any) -> Callable[[F], F]:
     """Decorator: a flag that may be followed by a file to write to; without one, standard output is meant."""
-    return click.option(*names, cls=OptionalValue, type=NEW_FILE, metavar="[FILE]", **attributes)
+    return click.option(*names, cls=Flag, alone="-", type=NEW_FILE, metavar="[FILE]", **attributes)
 
 
 def _option(group: str, *names: str, **attributes: Any) -> click.Option:

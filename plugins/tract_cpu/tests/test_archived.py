@@ -48,6 +48,15 @@ def digits(folder: Path) -> Path:
     return folder / "d.nnef.tar"
 
 
+@pytest.mark.parametrize("compiled", [["--compiled"], ["--compiled", "native"], ["--compiled=native"]], ids=" ".join)
+def test_targets_may_be_left_out_wherever_the_flag_stands(compiled: list[str], tmp_path: Path) -> None:
+    for number, flags in enumerate((["-o", "{}", *compiled], [*compiled, "-o", "{}"])):
+        path = str(tmp_path / f"{number}.nnef.tar")
+        code, output = told(str(DIGITS), "--set", "B=3", "cook", *(flag.format(path) for flag in flags))
+        assert code == 0, output
+        assert compiled_in(path).digest
+
+
 def told(*words: str) -> Any:
     result = CliRunner().invoke(app, [*words], prog_name="tract")
     return result.exit_code, result.output
