@@ -155,6 +155,20 @@ def test_whoever_stops_in_the_middle_leaves_nothing_behind() -> None:
     assert no_process_is_left()
 
 
+@pytest.mark.usefixtures("two_cores")
+@pytest.mark.parametrize("count", [0, 1, MANY])
+def test_where_no_thread_can_be_started_whoever_asks_compiles(
+    count: int, here: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(compilers.Thread, "start", refused)
+    assert len(compiled(texts()[:count])) == count
+    assert here == texts()[:count]
+    assert no_process_is_left()
+
+
 def test_llvm_that_does_not_come_back_is_left_alone(
     here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,11 +92,21 @@ def compiler(count: int, isa: Isa) -> Generator[Compiler]:
     processes = _started(min(cores, MOST, count // EACH + 1) if count > few and (wanted or cores > 1) else 0, isa)
     if apart and count and not processes:
         raise Unsupported(f"no process can be started in which LLVM makes code for {isa.name!r}", hint=_HINT)
-    found: Compiler = _Others(processes, isa) if processes else _Here(isa)
+    found = _by(processes, isa)
     try:
         yield found
     finally:
         found.finish()
+
+
+def _by(processes: Sequence[Popen[bytes]], isa: Isa) -> Compiler:
+    """These processes, or this one where there are none, or no threads that would ask them."""
+    if processes:
+        with suppress(RuntimeError):  # the system allows no more threads
+            return _Others(processes, isa)
+        if is_made_apart(isa):
+            raise Unsupported(f"no thread can be started that has LLVM make code for {isa.name!r}", hint=_HINT)
+    return _Here(isa)
 
 
 def is_made_apart(isa: Isa) -> bool:
@@ -123,23 +133,29 @@ def object_code(text: str, isa: Isa) -> bytes:
 
 
 class _Here:
-    """A thread of this process: LLVM leaves the interpreter's lock to others."""
+    """A thread of this process, as LLVM leaves the interpreter's lock to others; whoever asks, where there is none."""
 
     def __init__(self, isa: Isa) -> None:
         self._isa = isa
         self._texts: SimpleQueue[tuple[str, Future[bytes]] | None] = SimpleQueue()
         self._is_over = False
-        self._thread = _thread(self._compile)
+        self._thread: Thread | None = None
+        with suppress(RuntimeError):  # the system allows no more threads
+            self._thread = _thread(self._compile)
 
     def start(self, text: str) -> Future[bytes]:
         made: Future[bytes] = Future()
-        self._texts.put((text, made))
+        if self._thread is None:
+            _settle(made, partial(object_code, text, self._isa))
+        else:
+            self._texts.put((text, made))
         return made
 
     def finish(self) -> None:
         self._is_over = True
-        self._texts.put(None)
-        _wait_for(self._thread)
+        if self._thread is not None:
+            self._texts.put(None)
+            _wait_for(self._thread)
 
     def _compile(self) -> None:
         while (asked := self._texts.get()) is not None and not self._is_over:
