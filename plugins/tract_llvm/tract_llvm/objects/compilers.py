@@ -67,7 +67,6 @@ _LLVM: Final = Lock()
 _LEFT: Final = Event()
 """Set where a thread of this process was left alone with LLVM."""
 
-
 _HINT: Final = "have another instruction set used, as by the option isa of the runtime cpu"
 
 
@@ -87,9 +86,9 @@ class Compiler(Protocol):
 def compiler(count: int, isa: Isa) -> Generator[Compiler]:
     """Who compiles so many kernels. Raises Unsupported where processes must do that, and none can be started."""
     cores, apart = cores_here(), is_made_apart(isa)
-    wanted = apart or is_busy_for_good()
-    few = 0 if wanted else FEW_MORE if _TARGET in sys.modules else FEW
-    processes = _started(min(cores, MOST, count // EACH + 1) if count > few and (wanted or cores > 1) else 0, isa)
+    not_here = apart or is_busy_for_good()
+    few = 0 if not_here else FEW_MORE if _TARGET in sys.modules else FEW
+    processes = _started(min(cores, MOST, count // EACH + 1) if count > few and (not_here or cores > 1) else 0, isa)
     if apart and count and not processes:
         raise Unsupported(f"no process can be started in which LLVM makes code for {isa.name!r}", hint=_HINT)
     found = _by(processes, isa)
