@@ -39,7 +39,15 @@ APPROX_CLASSES: Final = {
 }
 """The classes that users choose from, for f32 and f64."""
 
-_HALF: Final = {"close": HALF_CLOSE, "approximate": HALF_APPROXIMATE}
+_HALVES: Final = {
+    DatumType.F16: {"close": HALF_CLOSE, "approximate": HALF_APPROXIMATE},
+    DatumType.BF16: {
+        "close": Tolerance(8e-3, 8e-3),
+        "approximate": Tolerance(8e-3, 4e-2),
+        "very": Tolerance(5e-2, 5e-2),
+    },
+}
+"""As many steps of bf16 as of f16, which are eight times as large: from a number to the next it is up to 0.8 %."""
 
 _BY_TYPE: Final = {
     DatumType.F64: Tolerance(1e-12, 1e-10),
@@ -53,9 +61,7 @@ _BY_TYPE: Final = {
 
 def approx_class(name: str, kind: DatumType) -> Tolerance:
     """The tolerance of a class for an element type: half floats are allowed more."""
-    if kind in (DatumType.F16, DatumType.BF16) and name in _HALF:
-        return _HALF[name]
-    return APPROX_CLASSES[name]
+    return _HALVES.get(kind, {}).get(name) or APPROX_CLASSES[name]
 
 
 def rounding_of(kind: DatumType) -> Tolerance:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+from tract_core.data import DatumType
 from tract_core.data.boxes import boxed
-from tract_core.testing.tolerance import EXACT, Tolerance, distances, mismatch
+from tract_core.testing.tolerance import APPROX_CLASSES, EXACT, Tolerance, approx_class, distances, mismatch
 
 NEAR = Tolerance(1e-4, 1e-4)
 
@@ -76,3 +79,24 @@ def test_numbers_have_the_digits_of_their_type(dtype: type, shown: str) -> None:
 )
 def test_distances(found: np.ndarray, wanted: np.ndarray, figures: tuple[float, float] | None) -> None:
     assert distances(found, wanted) == figures
+
+
+HALVES = {DatumType.F16: np.float16, DatumType.BF16: ml_dtypes.bfloat16}
+
+
+@pytest.mark.parametrize("kind", HALVES, ids=str)
+@pytest.mark.parametrize("name", [one for one in APPROX_CLASSES if one != "exact"])
+def test_one_step_of_a_half_is_tolerated_by_all_but_exact(kind: DatumType, name: str) -> None:
+    bits = np.linspace(0, 2**14, 1001).astype(np.uint16)
+    numbers = bits.view(HALVES[kind])
+    assert mismatch((bits + 1).view(HALVES[kind]), numbers, approx_class(name, kind)) is None
+    assert mismatch((bits + 1).view(HALVES[kind]), numbers, approx_class("exact", kind)) is not None
+
+
+@pytest.mark.parametrize("kind", [DatumType.F16, DatumType.BF16, DatumType.F32], ids=str)
+def test_a_class_allows_what_the_one_before_allows(kind: DatumType) -> None:
+    allowed = [approx_class(name, kind) for name in APPROX_CLASSES]
+    for tight, loose in itertools.pairwise(allowed):
+        assert tight.absolute <= loose.absolute
+        assert tight.relative <= loose.relative
+        assert tight.outliers <= loose.outliers
