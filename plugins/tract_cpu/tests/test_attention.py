@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -212,6 +213,29 @@ def test_what_is_no_number_reaches_its_query_alone(isa: Isa) -> None:
     assert np.isnan(found).all(axis=1).nonzero()[0].tolist() == [4, 20]
     values[3] = np.inf
     same(plan.spawn().run([queries, keys, values])[0], expected(PLAIN, [queries, keys, values]))
+
+
+APART = "dq,dk->qk", "qk,kw->wq"
+BESIDE = "qd,kd->qk", "qk,kw->qw"
+NEIGHBOURS = {BESIDE: ("Q,D", "Q,W"), APART: ("D,Q", "W,Q")}
+
+
+@pytest.mark.parametrize("kind", ["f32", "bf16"])
+@pytest.mark.parametrize("forms", NEIGHBOURS, ids="-".join)
+def test_numbers_of_queries_and_results_beside_each_other_and_apart(
+    isa: Isa, forms: tuple[str, str], kind: str
+) -> None:
+    """Those that are beside each other are turned in squares, what squares leave over one by one."""
+    element = DatumType[kind.upper()]
+    keys = "K,D" if forms is BESIDE else "D,K"
+    plan = CpuPlan(wired(forms, [f"{NEIGHBOURS[forms][0]},{kind}", f"{keys},{kind}", f"K,W,{kind}"], kind=element), isa)
+    assert hows(plan)[-1] == "attention"
+    rng, state = np.random.default_rng(11), plan.spawn()
+    for queries, depth, width in itertools.product((1, 3, 4, 5, 16, 23), (1, 4, 7, 16), (1, 3, 16, 21)):
+        sizes = {"q": queries, "k": 5, "d": depth, "w": width}
+        terms = [*forms[0].split("->")[0].split(","), "kw"]
+        arrays = [rng.standard_normal([sizes[name] for name in term]).astype(element.numpy) for term in terms]
+        same(state.run(arrays)[0], expected(forms, arrays), 1e-5 if kind == "f32" else 5e-2)
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [(DatumType.F64, 1e-13), (DatumType.F16, 4e-3), (DatumType.BF16, 3e-2)])

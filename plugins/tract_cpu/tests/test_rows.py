@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, product
 
 import ml_dtypes
 import numpy as np
@@ -16,6 +16,7 @@ from tract_llvm.language.types import element_type
 from tract_core.data import DatumType
 from tract_core.model.fact_text import parse_typed_fact
 from tract_core.model.typed import TypedModel
+from tract_core.ops.axis import MoveAxis
 from tract_core.ops.binary import Add, Div, Mul, Sub
 from tract_core.ops.cast import Cast
 from tract_core.ops.cumsum import CumLogSumExp, CumMax, CumMin, CumProd
@@ -298,6 +299,33 @@ def test_lanes_are_neighbouring_rows_where_rows_do_not_lie_in_one_piece() -> Non
         (0, 1, 2): (0, 1),
     }
     assert plans[(0,)].lanes == Lanes(16, 16, masked=True, across=True)
+
+
+def turned(op: object, fact: str) -> TypedModel:
+    """An operator on rows that are columns in memory."""
+    model = TypedModel()
+    x = model.add_source("x", parse_typed_fact(fact, model.symbols))
+    (rows,) = model.wire_node("rows", MoveAxis(0, 1), [x])
+    model.set_outputs(model.wire_node("y", op, [rows]))
+    return model
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bf16"])
+@pytest.mark.parametrize("op", [Softmax((1,)), RmsNorm(1, 1e-6)], ids=str)
+def test_rows_that_are_columns_are_copied_where_they_are_gone_through_several_times(isa, op, kind) -> None:
+    plan = CpuPlan(turned(op, f"C,R,{kind}"), isa)
+    (kernel,) = (step.kernel for step in plan.steps if step.kernel.name == "rows")
+    assert kernel.lanes.count
+    state, rng = plan.spawn(), np.random.default_rng(12)
+    for columns, rows in product((0, 1, 2, 17, 70), (0, 1, 2, 19)):
+        x = rng.standard_normal((columns, rows)).astype(DatumType[kind.upper()].numpy)
+        (plain,) = CpuPlan(one_node(op, text((rows, columns), kind)), isa).spawn().run([np.ascontiguousarray(x.T)])
+        np.testing.assert_array_equal(state.run([x])[0], plain)
+
+
+def test_rows_that_are_columns_are_read_where_they_are_where_they_are_read_once(isa) -> None:
+    plan = CpuPlan(turned(Reduce((1,), Reducer.SUM), "C,R,f32"), isa)
+    assert [step.kernel.name for step in plan.steps] == ["rows"]
 
 
 @pytest.mark.parametrize("op", [Softmax((1,)), Reduce((0,), Reducer.SUM), Reduce((1,), Reducer.ARG_MAX_FIRST)], ids=str)

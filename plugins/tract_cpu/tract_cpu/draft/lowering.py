@@ -15,7 +15,7 @@ from tract_llvm.program.storages import Kind, Storage
 from tract_llvm.program.views import View
 
 from tract_core.data import DatumType
-from tract_core.dims import Dim, is_one, product, symbol
+from tract_core.dims import Dim, product, symbol
 from tract_core.frozen import frozen
 from tract_core.model.fact import TypedFact
 from tract_core.model.graph import OutletId
@@ -335,8 +335,7 @@ class Lowering(CpuKnown):
 
         Axes that are stretched stay so.
         """
-        long = [axis for axis, size in enumerate(view.shape) if not is_one(size)]
-        if not long or view.strides[long[-1]] in {0, 1}:
+        if view.is_near:
             return view
         shape = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
         return self.contiguous(replace(view, shape=shape)).stretched(view.shape)

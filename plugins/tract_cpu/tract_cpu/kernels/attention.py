@@ -28,6 +28,7 @@ from tract_cpu.kernels.kernel import Kernel
 from tract_cpu.kernels.query import SingleQuery
 from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 from tract_cpu.kernels.sums import SMALL_TILES, Sums, Tile, tile_for
+from tract_cpu.kernels.transpose import PIECE_BITS, turned_rows
 
 
 def attention_tile(isa: Isa, element: ElementType) -> Tile:
@@ -244,13 +245,23 @@ class _Attention:
         """turned[step, lane] = query[lane, step]; lanes beyond the last query have its numbers."""
         k, lanes, grouping = self.k, self.plan.tile.lanes, self.plan.grouping
         rows = [queries.at(first + k.smaller(k.index(lane), left - 1)) for lane in range(lanes)]
-        with k.loop("turn", self._steps(self.depth)) as step:
+        turned = self._turned if grouping is None else self._turned.of(GROUPED)
+        step_of = self._along(queries).step
+
+        def numbers(row: Buffer, step: Value, count: int) -> Value:
+            if grouping is None:
+                return k.convert(row.vector(step * step_of, count), self.plan.sums)
+            return row.together(step * step_of, GROUPED, count)
+
+        piece, steps = PIECE_BITS // turned.element.bits, self._steps(self.depth)
+        whole = _where_one(k, queries.step, steps - steps % piece)
+        with k.loop("square", whole, step=piece) as step:
+            squares = turned_rows(k, lambda lane: numbers(rows[lane], step, piece), (lanes, piece))
+            for one, column in enumerate(squares):
+                turned.put((step + one) * lanes, column)
+        with k.loop("turn", steps, whole) as step:
             for lane, row in enumerate(rows):
-                place = step * lanes + lane
-                if grouping is None:
-                    self._turned[place] = k.convert(row[step * queries.step], self.plan.sums)
-                else:
-                    self._turned.of(GROUPED)[place] = row.together(step * self._along(queries).step, GROUPED)
+                turned[step * lanes + lane] = numbers(row, step, 0)
 
     def _products(
         self,
@@ -336,8 +347,20 @@ class _Attention:
     def _write(self, result: _Rows, first: Value, count: Value) -> None:
         """result[lane, step] = mixed[step, lane]"""
         k, lanes, bits = self.k, self.plan.tile.lanes, bits_of(self.plan.result)
-        mixed = self._mixed.of(bits)
-        with k.loop("lane", count) as lane:
-            row = result.at(first + lane).of(bits)
-            with k.loop("step", self.width) as step:
-                row[step * result.step] = mixed[step * lanes + lane]
+        mixed, piece = self._mixed.of(bits), min(PIECE_BITS // bits.bits, lanes)
+        rows = count - count % piece
+        steps = _where_one(k, result.step, self.width - self.width % lanes)
+        with k.loop("lane.square", rows, step=piece) as lane, k.loop("step.square", steps, step=lanes) as step:
+            squares = turned_rows(k, lambda one: mixed.vector((step + one) * lanes + lane, piece), (lanes, piece))
+            for one, row in enumerate(squares):
+                result.at(first + lane + one).of(bits).put(step, row)
+        for begin, end, done in ((k.index(0), rows, steps), (rows, count, k.index(0))):
+            with k.loop("lane", end, begin) as lane:
+                row = result.at(first + lane).of(bits)
+                with k.loop("step", self.width, done) as step:
+                    row[step * result.step] = mixed[step * lanes + lane]
+
+
+def _where_one(k: Kernel, step: Value, count: Value) -> Value:
+    """A count where numbers lie beside each other, else 0."""
+    return k.select(step.equals(1), count, count.like(0))

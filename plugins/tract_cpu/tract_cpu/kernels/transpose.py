@@ -7,6 +7,7 @@ processor, and is written in whole vectors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,13 +74,8 @@ class TransposePlan:
 
     def _tile(self, k: Kernel, source: _Matrix, target: _Matrix) -> None:
         width = PIECE_BITS // self.element.bits
-        rows: list[Value] = []
-        for one in range(width):
-            pieces = [
-                source.at(k.index(one + first), 0).memory.vector(0, width) for first in range(0, self.lanes, width)
-            ]
-            rows.append(k.joined(pieces))
-        for turned, row in enumerate(turned_squares(k, rows, width)):
+        rows = turned_rows(k, lambda row: source.at(k.index(row), 0).memory.vector(0, width), (self.lanes, width))
+        for turned, row in enumerate(rows):
             target.at(k.index(turned), 0).memory.put(0, row)
 
 
@@ -97,6 +93,13 @@ class _Matrix:
     def moved(self, by: Value) -> _Matrix:
         """The one so many elements further on."""
         return _Matrix(self.memory.at(by), self.row)
+
+
+def turned_rows(k: Function, piece: Callable[[int], Value], sizes: tuple[int, int]) -> list[Value]:
+    """A tile with rows and columns exchanged. ``sizes``: how many rows there are, and numbers in ``piece(row)``."""
+    count, width = sizes
+    rows = [k.joined([piece(one + first) for first in range(0, count, width)]) for one in range(width)]
+    return turned_squares(k, rows, width)
 
 
 def turned_squares(k: Function, rows: list[Value], width: int) -> list[Value]:

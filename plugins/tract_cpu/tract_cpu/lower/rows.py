@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from tract_llvm.language.types import numpy_type
 from tract_llvm.program.loops import StridedLoop, collapsed
 from tract_llvm.program.views import View, contiguous_strides
 
-from tract_core.dims import Dim, ceil_div, product
+from tract_core.dims import Dim, ceil_div, is_one, product
 from tract_core.frozen import frozen
 from tract_cpu.draft.lowering import Lowering
 from tract_cpu.kernels.rows import Lanes, Pass, RowsPlan, RowTensor
@@ -54,7 +54,11 @@ def placed_operand(lowering: Lowering, region: Region, tensor: object, form: For
 
 
 def rows_step(lowering: Lowering, region: Region, tensors: Sequence[View], form: Form | None = None) -> NativeStep:
-    """The call that computes a region; what is read outside of it gets memory. ``tensors``: what it loads."""
+    """The call that computes a region; what is read outside of it gets memory. ``tensors``: what it loads.
+
+    Tensors whose rows neither go from neighbour to neighbour nor lie side by side are copied where rows are gone
+    through several times: one element at a time, each of these would take as long as the copy and more.
+    """
     model, nodes = lowering.model, set(region.nodes)
     outside = {
         outlet: number
@@ -66,7 +70,10 @@ def rows_step(lowering: Lowering, region: Region, tensors: Sequence[View], form:
     passes = _Passes(region, tensors)
     passes.schedule(rows, set(outside.values()) - rows)
     written = [(number, results[outlet]) for outlet, number in outside.items()]
-    return _Loops(region, tensors, passes, written, rows, lowering.isa).step(region.nodes)
+    loops = _Loops(region, tensors, passes, written, rows, lowering.isa)
+    if len(passes.drafts) > 1 and loops.would_have_vectors:
+        loops = replace(loops, tensors=[lowering.near(view) for view in tensors])
+    return loops.step(region.nodes)
 
 
 @dataclass(slots=True)
@@ -191,11 +198,9 @@ class _Loops:
 
     def step(self, nodes: tuple[int, ...]) -> NativeStep:
         """The call."""
-        views = [*self.tensors, *(view.stretched(self.region.shape) for _, view in self.written)]
+        views, (outer_axes, inner_axes) = self._views, self._axes
         stored = sorted(self.passes.stored)
         types = [self.region.steps[number].result.computed for number in stored]
-        inner_axes = sorted(self.region.axes)
-        outer_axes = [axis for axis in range(len(self.region.shape)) if axis not in inner_axes]
         nothing = (0,) * len(outer_axes)
         outer = self._loops(
             outer_axes, [*([v.strides[a] for a in outer_axes] for v in views), *[nothing for _ in stored]]
@@ -239,6 +244,26 @@ class _Loops:
         each = max(1, sum(map(code_size, plan.steps)) // len(plan.passes))
         tasks, only_rows = _tasks(outer, lanes), not plan.results
         return NativeStep(plan, given, tasks, nodes, results, room, work, each, only_rows)
+
+    @property
+    def would_have_vectors(self) -> bool:
+        """Whether vectors go along rows once what is read is near, while nothing goes in vectors now."""
+        outer, inner = (self._loops(axes, [[v.strides[a] for a in axes] for v in self._views]) for axes in self._axes)
+        long = [axis for axis, size in enumerate(self.region.shape) if not is_one(size)]
+        if not long or long[-1] not in self.region.axes or self._lanes(outer, inner).count:
+            return False
+        return all(view.is_near for view in self._views[len(self.tensors) :])
+
+    @property
+    def _views(self) -> list[View]:
+        """What is read, then what is written, in the shape of the region."""
+        return [*self.tensors, *(view.stretched(self.region.shape) for _, view in self.written)]
+
+    @property
+    def _axes(self) -> tuple[list[int], list[int]]:
+        """Around rows, and along them."""
+        axes = range(len(self.region.shape))
+        return [axis for axis in axes if axis not in self.region.axes], sorted(self.region.axes)
 
     def _loops(self, axes: Sequence[int], strides: Sequence[Sequence[Dim]]) -> list[StridedLoop]:
         return collapsed([self.region.shape[axis] for axis in axes], strides)

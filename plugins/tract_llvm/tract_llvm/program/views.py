@@ -45,6 +45,12 @@ class View:
         pairs = zip(self.shape, self.strides, wanted, strict=True)
         return all(is_one(size) or stride == right for size, stride, right in pairs)
 
+    @property
+    def is_near(self) -> bool:
+        """Whether neighbours along the last axis surely lie side by side, or are one element."""
+        long = [stride for size, stride in zip(self.shape, self.strides, strict=True) if not is_one(size)]
+        return not long or long[-1] in {0, 1}
+
     def shaped(self, shape: Sequence[Dim]) -> View | None:
         """The same elements in another shape, where that needs no copy for sure."""
         if self.is_contiguous:
