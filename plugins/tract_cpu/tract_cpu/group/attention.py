@@ -21,7 +21,6 @@ from tract_core.ops.elementwise import Exp
 from tract_cpu.group.groups import Epilogue
 from tract_cpu.group.known import CpuKnown
 from tract_cpu.group.start import Start, read_along
-from tract_cpu.kernels.attention import attention_tile
 
 FEW: Final = 2
 """From one part in so many of a vector on, queries are computed side by side."""
@@ -113,7 +112,7 @@ def sizes_of(known: CpuKnown, found: Attention | AttentionAxes) -> Sizes:
 def _query(known: CpuKnown, chain: Chain, axes: AttentionAxes) -> str | None:
     """The axis of queries that are computed side by side, empty for none; ``None`` where kernels know neither way."""
     sizes = sizes_of(known, axes)
-    lanes = attention_tile(known.isa, chain.expression.inputs[0]).lanes
+    lanes = known.isa.lanes(chain.expression.inputs[0].computed.bits)
     count = sizes[axes.alone[-1]] if axes.alone else 1
     if isinstance(count, int) and count * FEW < lanes:
         lengths = [sizes[name] if name else 1 for name in (axes.depth, axes.width)]

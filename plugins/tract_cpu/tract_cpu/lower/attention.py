@@ -20,7 +20,7 @@ from tract_cpu.draft.lowering import Lowering, Site
 from tract_cpu.draft.repeats import Repeated
 from tract_cpu.group.attention import Attention, are_vectors, sizes_of
 from tract_cpu.group.dots import Factor, grouping_for
-from tract_cpu.kernels.attention import AttentionPlan, attention_tile
+from tract_cpu.kernels.attention import AttentionPlan, attention_tiles
 from tract_cpu.kernels.dots import GROUPED, DotGrouping
 from tract_cpu.kernels.query import QueryPlan
 from tract_cpu.place.chain import PlacedChain, as_they_are, placed
@@ -137,13 +137,14 @@ class _Placed:
     result: ElementType
 
     def many(self, isa: Isa) -> NativeStep:
-        """A call for all queries, whose tasks are vectors of them."""
-        found, at, tile = self.found, self.at, attention_tile(isa, self.element)
+        """A call for all queries, whose tasks are one or two vectors of them."""
+        found, at, tiles = self.found, self.at, attention_tiles(isa, self.element, self.sizes[self.found.query])
+        columns, lanes = tiles[0].columns, tiles[0].lanes
         along = tuple(one.get(found.query, 0) != 0 for one in at[3:-1])
         expression, count = self.chain.expression, len(self.loops)
         grouping = self._grouping(isa)
         kinds = (self.element, expression, along, found.powers, self.result)
-        plan = AttentionPlan(tile, *kinds, count, grouping, self._single(tile.lanes), found.zeroes)
+        plan = AttentionPlan(tiles, *kinds, count, grouping, self._single(lanes), found.zeroes)
         queries, keys = self.sizes[found.query], self.sizes[found.key]
         depth, width = (self.sizes[name] if name else 1 for name in (found.depth, found.width))
         rows = ((found.query, found.depth), (found.key, found.depth), (found.key, found.width))
@@ -165,10 +166,10 @@ class _Placed:
             result_step=at[-1].get(found.width or "", 0),
             batch=each_loop(self.loops),
         )
-        scratch = tile.lanes * (depth + keys + width) * plan.sums.bytes
+        scratch = columns * (depth + keys + width) * plan.sums.bytes
         if grouping is not None:
             scratch = scratch + ceil_div(keys, grouping.size) * width * GROUPED.bytes
-        return NativeStep(plan, given, ceil_div(queries, tile.lanes), (), (), scratch)
+        return NativeStep(plan, given, ceil_div(queries, columns), (), (), scratch)
 
     def _single(self, lanes: int) -> tuple[int, int]:
         """How many vectors keys and values take, where only a run knows whether there is one query; 0 for parts."""
