@@ -136,7 +136,7 @@ def _imported(value: Any, name: str, kind: DType) -> Array:
         raise InputError(
             f"a {found} cannot be read as an array: {type(problem).__name__}: {problem}",
             where=_place(name),
-            hint=_BFLOAT if kind is DatumType.BF16 else "bring it to the CPU, detached, in a type that NumPy knows",
+            hint="bring it to the CPU, detached, in a type that NumPy knows",
         ) from problem
     if isinstance(value, (str, os.PathLike)):
         raise InputError(
@@ -151,11 +151,12 @@ def _imported(value: Any, name: str, kind: DType) -> Array:
     )
 
 
-_BFLOAT: Final = "NumPy's import knows no bfloat16: give tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
-
-
 def _from_dlpack(value: Any) -> Array | None:
-    return np.from_dlpack(value) if hasattr(value, "__dlpack__") else None
+    if not hasattr(value, "__dlpack__"):
+        return None
+    from tract_core.api.dlpack import array_of
+
+    return array_of(value)
 
 
 def _from_array_like(value: Any) -> Array | None:

@@ -312,8 +312,10 @@ def _mapped(array: Array, function: Any) -> Array:
 
 
 def _capsule(array: Array, **options: Any) -> Any:
+    from tract_core.api.dlpack import capsule_of
+
     try:
-        return array.__dlpack__(**options)
+        return capsule_of(array, **options)
     except (BufferError, TypeError, ValueError) as error:
         raise ExportError(f"a {array.dtype} array cannot be exported through DLPack: {error}") from error
 

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from tract_core.api.arrays import normalised
+from tract_core.api.dlpack import array_of
 from tract_core.api.tensor import Tensor
 from tract_core.errors import InputError, meant
 from tract_inferers.errors import names
@@ -221,7 +222,7 @@ _CASTS: Final = frozenset({("i", "u"), ("i", "V"), ("f", "V"), ("i", "f")})
 def _imported(value: Any, slot: Slot) -> Array:
     """The array of another library, on the same memory where that can be read."""
     try:
-        return np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
+        return array_of(value) if hasattr(value, "__dlpack__") else np.asarray(value)
     except Exception as error:
         found = f"a {type(value).__module__}.{type(value).__qualname__} cannot be read as an array"
         hint = "bring it to the CPU, detached, in a type that NumPy knows"

@@ -70,6 +70,17 @@ def test_weights_are_not_copied() -> None:
     assert any(array is not None and np.shares_memory(array, weights) for array in held)
 
 
+def test_a_model_in_bf16_takes_and_gives_tensors_of_pytorch() -> None:
+    layer = torch.nn.Linear(16, 3, dtype=torch.bfloat16)
+    x = torch.randn(4, 16).bfloat16()
+    runnable = tract.runtime_for_name("default").prepare(tract_torch.load(layer, x))
+    (found,) = runnable.run([x])
+    wanted = layer(x).detach()
+    given = torch.from_dlpack(found)
+    assert given.dtype is torch.bfloat16
+    torch.testing.assert_close(given, wanted, rtol=2**-6, atol=2**-6)
+
+
 def test_all_missing_operators_are_told_at_once_with_their_places() -> None:
     class Missing(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
