@@ -5,7 +5,8 @@
 The first answer, without being asked, says what loading cost and how far the results are from those in ``DATA``. Then
 come questions, a line each, in JSON: ``["time", seconds]``, the median time of the runs that fit into so many seconds;
 ``["memory"]``, how many megabytes were needed at most so far; and of our own engine, ``["ceilings"]``, what the machine
-can do at this moment, in operations and bytes a second, and ``["bounds"]``, see `bounds.py`. Answers are lines of JSON.
+can do at this moment, in operations and bytes a second, ``["bounds"]``, see `bounds.py`, and ``["hosted"]``, the
+operators that have no native code. Answers are lines of JSON.
 """
 
 from __future__ import annotations
@@ -30,13 +31,9 @@ Run = Callable[[], list[np.ndarray]]
 
 
 class Loaded(NamedTuple):
-    """What runs a model.
-
-    Of our own engine also the operators that have no native code, and what answers further questions.
-    """
+    """What runs a model, and of our own engine what answers further questions."""
 
     run: Run
-    hosted: list[str] = []  # noqa: RUF012 - a default that nobody changes
     more: Mapping[str, Callable[[], Any]] = {}
 
 
@@ -60,11 +57,20 @@ def load_ours(model: Path, inputs: Arrays, outputs: list[str], wish: Wish) -> Lo
     if wish.precision != "f32":
         loaded.transform(tract.FloatPrecision("f32", wish.precision))
     runnable = tract.runtime_for_name("cpu", threads=wish.threads).prepare(loaded)
-    hosted = {name for one in runnable.explain().placements if one.how in ("numpy", "state") for name in one.ops}
     given = [inputs[runnable.input_name(slot)] for slot in range(runnable.input_count())]
-    more = {"ceilings": lambda: astuple(runnable.plan.ceilings()), "bounds": lambda: bounds_of(runnable, given)}
+
+    def hosted() -> list[str]:
+        """The operators that have no native code. Of a plan that was kept, this compiles the model again."""
+        placements = runnable.explain().placements
+        return sorted({name for one in placements if one.how in ("numpy", "state") for name in one.ops})
+
+    more = {
+        "hosted": hosted,
+        "ceilings": lambda: astuple(runnable.plan.ceilings()),
+        "bounds": lambda: bounds_of(runnable, given),
+    }
     # As the other engines are asked for results that they need not copy once more.
-    return Loaded(lambda: [tensor.view() for tensor in runnable.run(given)], sorted(hosted), more)
+    return Loaded(lambda: [tensor.view() for tensor in runnable.run(given)], more)
 
 
 def load_onnxruntime(model: Path, inputs: Arrays, outputs: list[str], wish: Wish) -> Loaded:
@@ -207,7 +213,6 @@ def begin(arguments: list[str]) -> tuple[dict[str, Any], Loaded]:
         "load": loading,
         "first run": perf_counter() - start,
         "error": worst_error(found, list(wanted.values())),
-        "hosted": loaded.hosted,
     }
     return answer, loaded
 

@@ -51,6 +51,7 @@ class Process:
             stderr=self._complaints,
             text=True,
             env=WITH_BYTECODE,
+            cwd=cache,  # some engines write where they are
         )
         try:
             self.start = self._answer()
@@ -140,7 +141,8 @@ def measure(workload: Workload, threads: int, options: argparse.Namespace) -> di
                     found[name].setdefault("ceilings", []).append(process.ask("ceilings"))
         if "ours" in processes and not options.short:
             model, _ = workload.files(MODELS, small=False)
-            found["ours"] |= {**processes["ours"].ask("bounds"), "weights": model.stat().st_size}
+            ask = processes["ours"].ask
+            found["ours"] |= {**ask("bounds"), "hosted": ask("hosted"), "weights": model.stat().st_size}
     progress("")
     return found
 
