@@ -1,7 +1,7 @@
 """Arrays of bf16 by DLPack, which knows that type where NumPy does not: they go as integers of 16 bits.
 
-What the integers are is written into the capsule, which says so in two bytes of the ``DLTensor`` that it holds, as
-https://dmlc.github.io/dlpack/latest/c_api.html lays it out.
+That they are bf16 is written into the capsule that is handed over: https://dmlc.github.io/dlpack/latest/c_api.html says
+how a ``DLTensor`` is laid out.
 """
 
 from __future__ import annotations
@@ -16,13 +16,41 @@ if TYPE_CHECKING:
     from tract_core.plugins.keys import Array
 
 _UINT: Final = 1
-_BFLOAT: Final = 4
+BFLOAT: Final = 4
+"""What DLPack calls bf16, where it has 16 bits."""
 
 _BEFORE: Final = {b"dltensor": 0, b"dltensor_versioned": 32}
 """How many bytes are before the tensor, by the name of the capsule: a version, and what frees it."""
 
-_DTYPE: Final = 20
-"""Behind so many bytes of a tensor, its address, device and rank, are the kind of its elements and their bits."""
+
+class DlTensor(ctypes.Structure):
+    """A tensor as DLPack lays it out."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("kind", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64),
+    )
+
+
+def tensor_in(capsule: Any) -> DlTensor:
+    """What a capsule says, as long as it is there. Raises ValueError for what is no capsule of DLPack."""
+    python = ctypes.pythonapi
+    is_valid, pointer = python.PyCapsule_IsValid, python.PyCapsule_GetPointer
+    for function in (is_valid, pointer):
+        function.argtypes = ctypes.py_object, ctypes.c_char_p
+    pointer.restype = ctypes.c_void_p
+    for name, before in _BEFORE.items():
+        if is_valid(capsule, name):
+            return DlTensor.from_address(pointer(capsule, name) + before)
+    raise ValueError("that is no capsule of DLPack")
 
 
 def array_of(value: Any) -> Array:
@@ -37,7 +65,7 @@ def capsule_of(array: Array, **options: Any) -> Any:
     if array.dtype != ml_dtypes.bfloat16:
         return array.__dlpack__(**options)
     capsule = array.view(np.uint16).__dlpack__(**options)
-    _rename(capsule, _UINT, _BFLOAT)
+    _rename(capsule, _UINT, BFLOAT)
     return capsule
 
 
@@ -53,21 +81,14 @@ class _Bits:
 
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self._value.__dlpack__(**options)
-        self.were_bfloats = _rename(capsule, _BFLOAT, _UINT)
+        self.were_bfloats = _rename(capsule, BFLOAT, _UINT)
         return capsule
 
 
 def _rename(capsule: Any, found: int, wanted: int) -> bool:
     """Call elements of 16 bits another kind, where they are of the kind ``found``. Returns whether they were."""
-    python = ctypes.pythonapi
-    is_valid, pointer = python.PyCapsule_IsValid, python.PyCapsule_GetPointer
-    for function in (is_valid, pointer):
-        function.argtypes = ctypes.py_object, ctypes.c_char_p
-    pointer.restype = ctypes.c_void_p
-    for name, before in _BEFORE.items():
-        if is_valid(capsule, name):
-            dtype = (ctypes.c_uint8 * 2).from_address(pointer(capsule, name) + before + _DTYPE)
-            if tuple(dtype) == (found, 16):
-                dtype[0] = wanted
-                return True
-    return False
+    told = tensor_in(capsule)
+    if (told.code, told.bits) != (found, 16):
+        return False
+    told.code = wanted
+    return True

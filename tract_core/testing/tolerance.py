@@ -47,7 +47,7 @@ _HALVES: Final = {
         "very": Tolerance(5e-2, 5e-2),
     },
 }
-"""As many steps of bf16 as of f16, which are eight times as large: from a number to the next it is up to 0.8 %."""
+"""A step of bf16, up to 0.8 % of a number, is eight times as large as one of f16; as many are allowed of both."""
 
 _BY_TYPE: Final = {
     DatumType.F64: Tolerance(1e-12, 1e-10),

@@ -10,13 +10,13 @@ fills none. A `DeviceArray` goes out by the CUDA array interface, which PyTorch 
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
+from tract_core.api.dlpack import BFLOAT, DlTensor, tensor_in
 from tract_core.data import DatumType
 from tract_core.errors import InputError
 from tract_core.plugins.keys import Array
@@ -27,8 +27,6 @@ _CUDA: Final = 2
 
 _CODES: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 """Kinds of elements as DLPack has them, and as NumPy has them."""
-
-_BFLOAT: Final = 4
 
 
 class DeviceArray:
@@ -124,37 +122,18 @@ def _check_device(number: int | None, stream: Stream) -> None:
         raise InputError(f"an array is {where}, the model on {stream.device.name}", hint=hint)
 
 
-class _Tensor(ctypes.Structure):
-    """A tensor as DLPack lays it out: ``DLManagedTensor`` begins with it."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("kind", ctypes.c_int32),
-        ("device", ctypes.c_int32),
-        ("rank", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("offset", ctypes.c_uint64),
-    )
-
-
 def _of_dlpack(value: Any, stream: Stream) -> DeviceArray:
     _check_device(value.__dlpack_device__()[1], stream)
     capsule = value.__dlpack__(stream=stream.handle)  # the owner has our stream wait for his
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    told = _Tensor.from_address(pointer(capsule, b"dltensor"))
+    told = tensor_in(capsule)
     shape = [told.shape[axis] for axis in range(told.rank)]
     _check_compact(shape, [told.strides[axis] for axis in range(told.rank)] if told.strides else None)
     # The capsule is not consumed: it frees what it holds when it goes.
     return DeviceArray(stream.device, (told.data or 0) + told.offset, shape, _dtype_of(told), capsule)
 
 
-def _dtype_of(told: _Tensor) -> np.dtype[Any]:
-    if told.lanes == 1 and (told.code, told.bits) == (_BFLOAT, 16):
+def _dtype_of(told: DlTensor) -> np.dtype[Any]:
+    if told.lanes == 1 and (told.code, told.bits) == (BFLOAT, 16):
         return DatumType.BF16.numpy
     kind = _CODES.get(told.code)
     if kind is None or told.lanes != 1 or told.bits < 8:

@@ -47,6 +47,14 @@ def test_a_tensor_gives_a_copy_or_its_own_memory() -> None:
     assert copied.tobytes() == NUMBERS.tobytes()
     assert not np.shares_memory(copied, tensor.view())
 
+    class Unasked(Foreign):
+        def __dlpack__(self, **_: Any) -> Any:
+            return tensor.__dlpack__(copy=False, max_version=(1, 0))
+
+    own = array_of(Unasked(NUMBERS, None))
+    assert np.shares_memory(own, tensor.view())
+    assert not own.flags.writeable
+
 
 def test_inputs_in_bf16_are_read_where_they_are() -> None:
     given = as_array(Foreign(NUMBERS, None), "x", DatumType.BF16)

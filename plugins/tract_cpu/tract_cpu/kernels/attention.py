@@ -32,7 +32,7 @@ from tract_cpu.kernels.signature import Each, Memory, Signature, Size
 from tract_cpu.kernels.sums import SMALL_TILES, Sums, Tile, tile_for
 from tract_cpu.kernels.transpose import PIECE_BITS, turned_rows
 
-AT_ONCE: Final = 2
+_SIDE_BY_SIDE: Final = 2
 """Of how many vectors powers are computed beside each other."""
 
 
@@ -42,8 +42,9 @@ def attention_tiles(isa: Isa, element: ElementType, queries: Dim) -> tuple[Tile,
     narrow = Tile(SMALL_TILES[0], 1, tile.lanes)
     if not isinstance(queries, int):
         return tile, narrow
-    wide = () if queries <= tile.lanes else (tile,)
-    return (*wide, narrow) if 0 < queries % tile.columns <= tile.lanes else (tile,)
+    if queries <= tile.lanes:
+        return (narrow,)
+    return (tile, narrow) if 0 < queries % tile.columns <= tile.lanes else (tile,)
 
 
 @frozen
@@ -365,7 +366,7 @@ class _Line:
     def _side_by_side(self, name: str) -> Iterator[tuple[Value, int]]:
         """Loops over keys, with how many are there at once: what one waits for is done beside what another does."""
         done: Value = self.k.index(0)
-        for count in sorted({AT_ONCE // self.tile.vectors, 1}, reverse=True):
+        for count in sorted({_SIDE_BY_SIDE // self.tile.vectors, 1}, reverse=True):
             end = self.keys - self.keys % count
             with self.k.loop(f"{name}{count}", end, done, count) as key:
                 yield key, count

@@ -248,6 +248,8 @@ class _Loops:
     @property
     def would_have_vectors(self) -> bool:
         """Whether vectors go along rows once what is read is near, while nothing goes in vectors now."""
+        if all(view.is_near for view in self.tensors):
+            return False
         outer, inner = (self._loops(axes, [[v.strides[a] for a in axes] for v in self._views]) for axes in self._axes)
         long = [axis for axis, size in enumerate(self.region.shape) if not is_one(size)]
         if not long or long[-1] not in self.region.axes or self._lanes(outer, inner).count:
